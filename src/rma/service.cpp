@@ -334,9 +334,10 @@ Status Service::look_at_lives() {
   const bool any = any_is_awaited_.exchange(false);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
-    const bool is_awaited = peer.is_awaited.exchange(false) || any || peer.unanswered != 0 ||
-                            peer.asked.load(std::memory_order_relaxed) != 0 ||
-                            peer.shared_locks != 0 || peer.has_exclusive_lock;
+    const bool is_waited_for = peer.is_awaited.exchange(false) || any ||
+                               peer.asked.load(std::memory_order_relaxed) != 0 ||
+                               peer.shared_locks != 0 || peer.has_exclusive_lock;
+    const bool is_awaited = peer.unanswered != 0 || (asks_for_life_ && is_waited_for);
     if (peer.far == nullptr || !is_awaited || peer.far->is_cut()) continue;
     const auto next = peer.silence.look(now, patience);
     Header question;

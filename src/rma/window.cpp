@@ -205,10 +205,18 @@ Status Window::flush_all() {
   return first;
 }
 
-Status Window::wind_up() {
-  const Status flushed = flush_all();
+Status Window::check_lives(std::span<const int> ranks) {
+  if (ranks.empty() && service_ != nullptr) service_->await(-1);
+  for (int rank = 0; ranks.empty() && rank < size_; ++rank) ACCORD_TRY(check_peer(lines_, rank));
+  for (const int rank : ranks) {
+    if (service_ != nullptr) service_->await(rank);
+    ACCORD_TRY(check_peer(lines_, rank));
+  }
+  return {};
+}
+
+void Window::wind_up() {
   if (service_ != nullptr) engine_.wait_until([&] { return service_->ends_asking(); });
-  return flushed;
 }
 
 Status Window::take_lock(int target, LockKind kind) {
@@ -216,11 +224,10 @@ Status Window::take_lock(int target, LockKind kind) {
   if (rank.target.has_words()) {
     Words& words = rank.target.words();
     Status waited;
-    constexpr unsigned kTriesPerLook = 256;
-    unsigned tries = 0;
+    LifeChecks checks;
     engine_.wait_until([&] {
       if (try_lock(words, kind, rank_)) return true;
-      if (++tries % kTriesPerLook == 0) {
+      if (checks.is_due()) {
         waited = check_lock(words, lines_);
         if (service_ != nullptr) service_->await(holder_of(words));
       }

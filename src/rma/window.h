@@ -96,8 +96,13 @@ class Window {
   // Waits until all that this rank has asked of the target is done there.
   Status flush(int target);
   Status flush_all();
-  // The same, before the last meeting of all ranks ahead of close.
-  Status wind_up();
+  // Once all ranks have completed what they have begun, and before all come together ahead of
+  // close: ranks of other nodes are not asked for signs of life any more.
+  void wind_up();
+
+  // For whoever waits, again and again: an error once the process of one of these ranks is gone; of
+  // none named: of any. System calls.
+  Status check_lives(std::span<const int> ranks);
 
   // Epochs of passive targets, of both routes. `is_checked`: other ranks may hold a lock.
   Status lock(int target, LockKind kind, bool is_checked);

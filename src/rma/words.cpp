@@ -34,8 +34,8 @@ Status check_life(const LifeLines& lines, int rank) {
 }
 
 Status UpdateTurn::take(Words& words, int own_rank, const LifeLines& lines) {
-  constexpr unsigned kTriesPerLook = 1024;
-  for (unsigned tries = 1;; ++tries) {
+  LifeChecks checks;
+  for (;;) {
     std::uint32_t holder = 0;
     if (words.update_holder.compare_exchange_strong(
             holder, static_cast<std::uint32_t>(own_rank) + 1, std::memory_order_acq_rel)) {
@@ -43,7 +43,7 @@ Status UpdateTurn::take(Words& words, int own_rank, const LifeLines& lines) {
       return {};
     }
     ::sched_yield();
-    if (tries % kTriesPerLook == 0) ACCORD_TRY(check_life(lines, static_cast<int>(holder) - 1));
+    if (checks.is_due()) ACCORD_TRY(check_life(lines, static_cast<int>(holder) - 1));
   }
 }
 

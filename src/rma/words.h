@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -77,6 +78,24 @@ struct Words {
   // rank + 1 of an exclusive holder; above, how many share it.
   alignas(64) std::atomic<std::uint64_t> window_lock{0};
   alignas(64) DeviceRanges device_ranges;
+};
+
+// When whoever waits looks whether a peer still lives: by time, since a wait loop on a busy machine
+// may come round only a hundred times a second.
+class LifeChecks {
+ public:
+  bool is_due() noexcept {
+    const Clock::time_point now = Clock::now();
+    if (now < next_) return false;
+    const bool is_first = next_ == Clock::time_point();
+    next_ = now + kPause;
+    return !is_first;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kPause{10};
+  Clock::time_point next_;
 };
 
 // By rank: null for those of which nothing is known, and for the own one. Those of ranks of other

@@ -5,6 +5,7 @@
 #include "shim/windows.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -243,10 +244,39 @@ Status on_own_comm(int code) {
   return {StatusCode::network, std::string("a message of the window has failed: ") + text};
 }
 
+// What a peer has sent before its end may still be on its way.
+Status wait_for_peers(const WindowState& state, std::span<const int> ranks, const Look& look) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kGrace{1};
+  rma::LifeChecks checks;
+  Status gone;
+  Clock::time_point since;
+  Status status;
+  engine().wait_until([&] {
+    bool done = false;
+    status = look(done);
+    if (done || !status.ok()) return true;
+    if (gone.ok() && checks.is_due()) {
+      gone = state.ours->check_lives(ranks);
+      since = Clock::now();
+    }
+    if (gone.ok() || Clock::now() - since < kGrace) return false;
+    status = gone;
+    return true;
+  });
+  return status;
+}
+
+// After an error its request is nobody's: a collective cannot be cancelled.
 Status window_barrier(const WindowState& state) {
-  return on_own_comm(
-      run_twin([&](MPI_Request* request) { return host::Ibarrier(state.comm, request); },
-               MPI_STATUS_IGNORE));
+  MPI_Request request = MPI_REQUEST_NULL;
+  ACCORD_TRY(on_own_comm(host::Ibarrier(state.comm, &request)));
+  return wait_for_peers(state, {}, [&](bool& done) {
+    int flag = 0;
+    const int code = host::Test(&request, &flag, MPI_STATUS_IGNORE);
+    done = flag != 0;
+    return on_own_comm(code);
+  });
 }
 
 int create_window(const char* name, const GivenPart& part, MPI_Info info, MPI_Comm comm,
@@ -352,21 +382,30 @@ int Win_detach(MPI_Win win, const void* base) {
   return is_host ? host::Win_detach(win, base) : raise_on_window(win, detached);
 }
 
-// All have completed their operations, then all have let go of each other's memory: the program may
-// free its own.
+// All have completed their operations, then all have stopped asking whether others live, then all
+// have let go of each other's memory: the program may free its own. With a rank gone the window
+// stays, since the host MPI would wait for that rank.
 int Win_free(MPI_Win* win) {
-  const auto state = win != nullptr ? windows().erase(*win) : nullptr;
+  const auto state = win != nullptr ? windows().find(*win) : nullptr;
   if (state != nullptr && state->ours != nullptr) {
     const core::CallScope scope("MPI_Win_free");
-    Status status = state->ours->wind_up();
-    keep_first(status, window_barrier(*state));
-    state->ours->close();
-    keep_first(status, window_barrier(*state));
-    if (!status.ok()) (void)raise_on_window(*win, status);
+    const Status flushed = state->ours->flush_all();
+    Status met = window_barrier(*state);
+    if (met.ok()) {
+      state->ours->wind_up();
+      met = window_barrier(*state);
+    }
+    if (met.ok()) {
+      state->ours->close();
+      met = window_barrier(*state);
+    }
+    if (!met.ok()) return raise_on_window(*win, met);
+    if (!flushed.ok()) (void)raise_on_window(*win, flushed);
     void* const allocated = state->is_allocated ? state->base : nullptr;
     close_window(*state);
     if (allocated != nullptr) (void)device::default_runtime().free(allocated);
   }
+  if (win != nullptr) (void)windows().erase(*win);
   const Region region(engine());
   return host::Win_free(win);
 }

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -79,7 +80,9 @@ struct WindowState {
   std::mutex mutex;  // guards what follows
   std::vector<StagedOperation> staged;
   std::vector<int> started;            // targets of MPI_Win_start
-  std::vector<MPI_Request> exposures;  // until those that MPI_Win_post has named are through
+  std::vector<int> exposed_to;         // origins of MPI_Win_post
+  std::vector<MPI_Request> exposures;  // until those are through
+  rma::LifeChecks checks;              // of these, by MPI_Win_test
 };
 
 class WindowTable {
@@ -195,7 +198,11 @@ inline constexpr int kAllTargets = -1;
 Status complete_staged(WindowState& state, int target);
 // Of a call on the window's own communicator, whose errors call no handler of the program's.
 Status on_own_comm(int code);
-// Waits for all ranks of the window while operations of ours go on.
+// Waits until `look` says so while operations of ours go on, but not for ranks that are gone; of
+// none named: for all of the window.
+using Look = std::function<Status(bool& done)>;
+Status wait_for_peers(const WindowState& state, std::span<const int> ranks, const Look& look);
+// For all ranks of the window.
 Status window_barrier(const WindowState& state);
 
 }  // namespace accord::shim

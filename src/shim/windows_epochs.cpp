@@ -88,14 +88,16 @@ Status test_all(std::vector<MPI_Request>& requests, bool& done) {
   return on_own_comm(code);
 }
 
-Status wait_all(std::vector<MPI_Request>& requests) {
-  Status status;
-  engine().wait_until([&] {
-    bool done = false;
-    status = test_all(requests, done);
-    return done || !status.ok();
-  });
-  return status;
+Status wait_all(const WindowState& state, std::span<const int> ranks,
+                std::vector<MPI_Request>& requests) {
+  if (ranks.empty()) return {};
+  return wait_for_peers(state, ranks, [&](bool& done) { return test_all(requests, done); });
+}
+
+// For a program that only tests: an error once it has done so for a while with an origin gone.
+Status check_now_and_then(WindowState& state) {
+  if (state.exposed_to.empty() || !state.checks.is_due()) return {};
+  return state.ours->check_lives(state.exposed_to);
 }
 
 // Which tells a zero-byte message to the target's rank: the epoch of Win_wait ends with these.
@@ -152,6 +154,7 @@ int Win_post(MPI_Group group, int assert, MPI_Win win) {
   const std::lock_guard<std::mutex> locked(called.state->mutex);
   if (status.ok()) status = hear(*called.state, origins, kCompleteTag, called.state->exposures);
   if (status.ok()) status = tell(*called.state, origins, kPostTag);
+  called.state->exposed_to = std::move(origins);
   return raise_on_window(win, status);
 }
 
@@ -163,7 +166,7 @@ int Win_start(MPI_Group group, int assert, MPI_Win win) {
     std::vector<MPI_Request> posts;
     Status status = ranks_of(*called.state, group, targets);
     if (status.ok()) status = hear(*called.state, targets, kPostTag, posts);
-    if (status.ok()) status = wait_all(posts);
+    if (status.ok()) status = wait_all(*called.state, targets, posts);
     if (!status.ok()) return raise_on_window(win, status);
     const std::lock_guard<std::mutex> locked(called.state->mutex);
     called.state->started = std::move(targets);
@@ -186,11 +189,13 @@ int Win_wait(MPI_Win win) {
   const core::CallScope scope("MPI_Win_wait");
   if (called.is_ours()) {
     std::vector<MPI_Request> exposures;
+    std::vector<int> origins;
     {
       const std::lock_guard<std::mutex> locked(called.state->mutex);
       exposures.swap(called.state->exposures);
+      origins.swap(called.state->exposed_to);
     }
-    if (const Status status = wait_all(exposures); !status.ok())
+    if (const Status status = wait_all(*called.state, origins, exposures); !status.ok())
       return raise_on_window(win, status);
   }
   return called.host([&] { return host::Win_wait(win); });
@@ -203,8 +208,9 @@ int Win_test(MPI_Win win, int* flag) {
   engine().progress();
   const std::lock_guard<std::mutex> locked(called.state->mutex);
   bool done = false;
-  if (const Status status = test_all(called.state->exposures, done); !status.ok())
-    return raise_on_window(win, status);
+  Status status = test_all(called.state->exposures, done);
+  if (status.ok() && !done) status = check_now_and_then(*called.state);
+  if (!status.ok()) return raise_on_window(win, status);
   *flag = done ? 1 : 0;
   return done ? called.host([&] { return host::Win_test(win, flag); }) : MPI_SUCCESS;
 }

@@ -54,6 +54,7 @@ class Run:
     options: argparse.Namespace
     chance: random.Random
     ranks: int = 2
+    program: str = "rounds"
     launcher: list[str] = field(default_factory=list)  # options of mpiexec
     wrapper: list[str] = field(default_factory=list)  # what each rank is started by
     arguments: list[str] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Run:
             *("-n", str(self.ranks)),
             *self.wrapper,
             *("env", f"LD_PRELOAD={preload}"),
-            str(build / "bin" / f"accord_rounds_{self.options.flavour}"),
+            str(build / "bin" / f"accord_{self.program}_{self.options.flavour}"),
             *self.arguments,
         ]
         self.job = Job(command, self.ranks, self.environment, limit_s)
@@ -160,17 +161,22 @@ def killed_rank(run: Run) -> None:
     run.expect(job.finish() != 0, "the launcher does not say that a rank was killed")
 
 
+def let_others_be(run: Run) -> int:
+    """The launcher shall, where one of three ranks dies. Which one that is to be."""
+    run.ranks = 3
+    if run.options.flavour == "mpich":
+        run.wrapper = OUT_OF_REACH
+    else:
+        run.launcher = ["--enable-recovery"]
+    return run.chance.randrange(run.ranks)
+
+
 def killed_rank_alone(run: Run) -> None:
     """In collectives from device to device, where the launcher lets the others be: their errors name the rank.
 
     Not in a round in which ranks vote, by the host MPI: that one would wait for good.
     """
-    run.ranks = 3
-    dead = run.chance.randrange(run.ranks)
-    if run.options.flavour == "mpich":
-        run.wrapper = OUT_OF_REACH
-    else:
-        run.launcher = ["--enable-recovery"]
+    dead = let_others_be(run)
     last = run.chance.randint(34, 58)
     run.arguments = ["collectives", f"die={dead}:{last}:{run.chance.randrange(3000)}"]
     others = set(range(run.ranks)) - {dead}
@@ -185,6 +191,25 @@ def killed_rank_alone(run: Run) -> None:
         run.expect_errors(rank, rf"the process of rank {dead} is gone", 1)
         run.expect_done(rank)
         run.expect_paths(rank, "inbox", "node", "node-direct")
+
+
+def killed_rank_in_epoch(run: Run) -> None:
+    """Of one-sided calls: before the fence or MPI_Win_complete, with a lock, in an update. Errors name the rank."""
+    run.program = "window_rounds"
+    dead = let_others_be(run)
+    epoch = run.chance.choice(["fence", "pscw", "lock", "update"])
+    is_managed = epoch != "lock" and run.chance.random() < 0.3
+    death = f"die={dead}:{run.chance.randint(1, 20)}:{run.chance.randrange(20000)}"
+    run.arguments = [epoch, death, *(["managed"] if is_managed else [])]
+    others = set(range(run.ranks)) - {dead}
+    job = run.start()
+    job.wait_until("the end of the others", lambda: all(job.told(each, "done") for each in others))
+    job.say("end")
+    job.finish()
+    for rank in others:
+        run.expect_errors(rank, rf"the process of rank {dead}\b", 1)
+        if rank != 0 or epoch in ("fence", "pscw"):  # else it has to do with itself
+            run.expect_paths(rank, "window-messages" if is_managed else "window-direct")
 
 
 def killed_proxy(run: Run) -> None:
@@ -325,6 +350,7 @@ FAULTS: dict[str, Callable[[Run], None]] = {
     for each in (
         killed_rank,
         killed_rank_alone,
+        killed_rank_in_epoch,
         killed_proxy,
         stopped_rank,
         refused_ipc,

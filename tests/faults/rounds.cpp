@@ -2,73 +2,35 @@
 // Copyright 2026 The Accord authors
 //
 // What faults.py does something to: rounds of collectives and messages on device memory, each
-// checked, until the file `end` stands in FAULTS_FOLDER or a peer is gone. What becomes of them a
-// rank writes into its file there, line by line, since output on a pipe ends with the launcher.
+// checked, until the file `end` stands in FAULTS_FOLDER or a peer is gone.
 // Arguments: `collectives`, `messages`, both where none is named; `wait`: not before the file
 // `go` is there; `communicators=N`: collectives go by so many in turn;
 // `die=RANK:ROUND:MICROSECONDS`: this rank is killed so long after it has begun that round. Then no
 // rank may rely on the host MPI any more, and rounds end with the first error.
 #include <accord/accord.h>
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <mpi.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
-#include <set>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "../mpi/device_buffer.h"
+#include "report.h"
 
 namespace {
 
-using accord::test::DeviceBuffer;
+using namespace accord::test;
 
 constexpr int kWarmRounds = 34;  // by then all ways are open
 constexpr int kRoundsMax = 1000000;
-constexpr int kErrorsToldMax = 50;
 constexpr int kShort = 64;
 constexpr int kLong = 1 << 14;
 constexpr int kLongest = 1 << 17;
 constexpr int kTag = 7;
 
-int rank = 0;
-int size = 0;
-int report = -1;
-std::string folder;
-std::set<std::string> told;
 std::set<std::string> paths;
 std::vector<MPI_Comm> comms;
 long right = 0;
-long errors = 0;
-
-void tell(const std::string& word, std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  const std::string line = word + ' ' + text + '\n';
-  if (::write(report, line.data(), line.size()) < 0) ::_exit(99);
-}
-
-bool is_there(const char* name) { return ::access((folder + '/' + name).c_str(), F_OK) == 0; }
-
-std::string text_of(int code) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  return text;
-}
-
-// Each text once, or a fault that stays would fill the disk.
-void tell_error(int code) {
-  ++errors;
-  const std::string text = text_of(code);
-  if (told.size() < kErrorsToldMax && told.insert(text).second) tell("error", text);
-}
 
 std::vector<int> numbers(int count, int first) {
   std::vector<int> made(static_cast<std::size_t>(count));
@@ -227,13 +189,6 @@ bool all_have_ended() {
   return code != MPI_SUCCESS || is_over != 0;
 }
 
-void die_later(const Plan& plan) {
-  std::thread([after_us = static_cast<unsigned>(plan.dies_after_us)] {
-    ::usleep(after_us);
-    ::kill(::getpid(), SIGKILL);
-  }).detach();
-}
-
 // The first one is MPI_COMM_WORLD; the others inherit its error handler.
 void make_communicators(int number) {
   comms = {MPI_COMM_WORLD};
@@ -252,7 +207,7 @@ int run(const Plan& plan) {
   int round = 0;
   for (; round < kRoundsMax; ++round) {
     if (round == kWarmRounds) tell("warm", "");
-    if (rank == plan.dies && round == plan.dies_in_round) die_later(plan);
+    if (rank == plan.dies && round == plan.dies_in_round) die_later(plan.dies_after_us);
     const bool good = go(plan, buffers, round);
     if (plan.dies < 0 ? all_have_ended() : !good) break;
   }
@@ -265,17 +220,9 @@ int run(const Plan& plan) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* const named = std::getenv("FAULTS_FOLDER");
-  if (named == nullptr || MPI_Init(&argc, &argv) != MPI_SUCCESS) return 2;
-  folder = named;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const std::string file = folder + "/rank." + std::to_string(rank);
-  report = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (report < 0) return 2;
+  if (!begin_report(argc, argv)) return 2;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const Plan plan = plan_of(argc, argv);
-  tell("pid", std::to_string(::getpid()));
   while (plan.waits && !is_there("go")) ::usleep(2000);
   const int rounds = run(plan);
   // With a peer gone MPI_Finalize of the host MPI need not end.

@@ -287,7 +287,8 @@ struct Post {
   std::deque<Message> messages;
   std::deque<Receive> receives;
   bool is_broken = false;
-  std::mutex mutex;  // a progress thread may be at it, too
+  bool keeps_sends = false;  // as under way
+  std::mutex mutex;          // a progress thread may be at it, too
 };
 
 std::size_t open_descriptors() {
@@ -326,7 +327,7 @@ class FakeWire final : public core::Wire {
     if (post_.is_broken) return {StatusCode::network, "broken"};
     const auto* const begin = static_cast<const std::byte*>(bytes);
     post_.messages.push_back({rank_, rank, tag, {begin, begin + size_bytes}});
-    request = 0;  // complete
+    request = post_.keeps_sends ? kUnderWay : kComplete;
     return {};
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
@@ -337,8 +338,8 @@ class FakeWire final : public core::Wire {
     return {};
   }
   Status test(core::HostRequest& request, bool& done, core::Completion& completion) override {
-    done = request == 0;
-    if (done) return {};
+    done = request == kComplete;
+    if (done || request == kUnderWay) return {};
     const std::lock_guard locked(post_.mutex);
     Post::Receive& mine = post_.receives[request - 1];
     const auto found =
@@ -358,6 +359,9 @@ class FakeWire final : public core::Wire {
   Status opened() override { return {}; }
 
  private:
+  static constexpr core::HostRequest kComplete = 0;
+  static constexpr core::HostRequest kUnderWay = ~core::HostRequest{0};
+
   Post& post_;
   int rank_;
 };
@@ -594,6 +598,24 @@ TEST_F(rma_far_service, names_a_target_that_gives_no_sign_of_life) {
   EXPECT_CODE(device_error, ask(message::Kind::put, ints({{0, 1}}), {1}));
 }
 
+// As in a fence.
+TEST_F(rma_far_service, ends_a_wait_for_a_rank_that_gives_no_sign_of_life) {
+  go_on_for(milliseconds(3000), [&] {
+    target_.await(-1);
+    (void)target_.advance(port_);
+  });
+  EXPECT_CODE(device_error, check_peer(lines_, 0));
+}
+
+TEST_F(rma_far_service, gives_nobody_up_whom_it_does_not_ask_any_more) {
+  EXPECT_TRUE(target_.ends_asking());
+  go_on_for(milliseconds(3000), [&] {
+    target_.await(-1);
+    (void)target_.advance(port_);
+  });
+  EXPECT_OK(check_peer(lines_, 0));
+}
+
 // Its rank computes, and gives signs of life all the same.
 TEST_F(rma_far_service, answers_while_its_program_is_in_no_call) {
   class Standing final : public core::Operation {
@@ -614,6 +636,29 @@ TEST_F(rma_far_service, answers_while_its_program_is_in_no_call) {
   go_on_for(milliseconds(3500), [&] { (void)origin_.advance(own_port); });
   EXPECT_TRUE(progress_->is_done());
   engine.stop_thread();
+}
+
+TEST_F(rma_service, does_not_wait_for_a_rank_that_is_gone) {
+  EXPECT_OK(ask(message::Kind::put, ints({{0, 1}}), {1}));
+  (void)origin_.advance(port_);
+  EXPECT_FALSE(origin_.is_quiet(1));
+  lines_[1] = cut_line();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!origin_.is_quiet(1) && std::chrono::steady_clock::now() < give_up)
+    (void)origin_.advance(port_);
+  EXPECT_TRUE(origin_.is_quiet(1));
+  EXPECT_TRUE(progress_->is_done());
+  EXPECT_CODE(device_error, progress_->status);
+  EXPECT_NE(origin_.take_error(1).message().find("rank 1 is gone"), std::string::npos);
+}
+
+TEST_F(rma_service, ends_though_the_receiver_of_a_message_is_gone) {
+  post_.keeps_sends = true;
+  EXPECT_OK(ask(message::Kind::put, ints({{0, kCount}}), counted(0, kCount)));
+  origin_.close();
+  EXPECT_EQ(origin_.advance(port_), core::Operation::Phase::issued);
+  lines_[1] = cut_line();
+  EXPECT_EQ(origin_.advance(port_), core::Operation::Phase::done);
 }
 
 TEST_F(rma_service, ends_when_it_is_closed) {
