@@ -40,7 +40,11 @@ bool is_exportable(const Part& part) {
          part.base >= begin && part.base + part.size_bytes <= begin + part.where.size_bytes;
 }
 
-device::DeviceRuntime* runtime_of(const node::MemoryHandle& handle) {
+// This rank's own runtime, or another one of this process.
+device::DeviceRuntime* runtime_of(const node::MemoryHandle& handle,
+                                  const device::PointerInfo& own) {
+  if (own.runtime != nullptr && node::MemoryHandle::vendor_of(*own.runtime) == handle.vendor)
+    return own.runtime;
   for (device::DeviceRuntime* const runtime : device::runtimes())
     if (node::MemoryHandle::vendor_of(*runtime) == handle.vendor) return runtime;
   return nullptr;
@@ -107,8 +111,8 @@ Status Window::open_memory(const node::MemoryHandle& handle, const node::Descrip
                            node::PeerMemory& memory, device::PointerInfo& where) {
   if (handle.length_bytes == 0)
     return {StatusCode::unsupported, "a peer's window memory cannot be exported"};
-  device::DeviceRuntime* const runtime = runtime_of(handle);
   const device::PointerInfo& own = rank_at(rank_).target.memory().where;
+  device::DeviceRuntime* const runtime = runtime_of(handle, own);
   const int device = runtime == nullptr       ? -1
                      : own.runtime == runtime ? own.device
                                               : runtime->device_in_use();

@@ -26,6 +26,10 @@ void set_knobs(const Knobs& wanted, Scheduler* scheduler) {
   source_of_chance.store(scheduler);
 }
 
+void take_turns() {
+  if (Scheduler* const scheduler = source_of_chance.load()) scheduler->yield();
+}
+
 bool has_room() {
   Scheduler* const scheduler = source_of_chance.load();
   if (scheduler == nullptr || scheduler->random(100) >= knobs.full_percent) return true;

@@ -30,4 +30,7 @@ void set_knobs(const Knobs& wanted, Scheduler* scheduler);
 // Of a socket; errno says so where it has none.
 bool has_room();
 
+// In place of giving the processor away.
+void take_turns();
+
 }  // namespace accord::model

@@ -71,6 +71,7 @@ class ModelShim final : public UserMpi {
 
   core::Engine& engine() noexcept { return engine_; }
   core::Requests& requests() noexcept { return requests_; }
+  FakeRank& host() noexcept { return host_; }
 
   Request isend(Comm comm, int dst, int tag, const Buffer& buffer, Send mode) override;
   Request irecv(Comm comm, int src, int tag, const Buffer& buffer) override;

@@ -130,6 +130,20 @@ MUTATIONS = {
     "joining.cpp": {
         "decline_alone": ("const bool all_could = !", "all_.any_host()", "mine_.any_host()"),
     },
+    "window.cpp": {
+        "unlock_unflushed": ("Status first = ", "flush(target)", "Status()"),
+        "flush_unanswered": ("return ", "service_->is_quiet(target)", "true"),
+    },
+    "words.cpp": {
+        "update_unlocked": (
+            "if (",
+            "words.update_holder.compare_exchange_strong(\n"
+            "            holder, static_cast<std::uint32_t>(own_rank) + 1, std::memory_order_acq_rel)",
+            "true",
+        ),
+        "lock_despite_sharers": ("    now = ", "0", "now & ~kHolderMask"),
+        "share_despite_holder": ("while (", "(now & kHolderMask) == 0", "true"),
+    },
 }
 
 REACH = "::accord::model::reached(::accord::model::Reach::"
@@ -195,6 +209,9 @@ MARKS = {
     "descriptor_port.cpp": [
         ("sent = ", "send_parcel(ports().socket.number(), name, parcel, descriptors) >= 0",
          "::accord::model::has_room() && $"),
+    ],
+    "words.cpp": [
+        ("    ", "::sched_yield()", "::accord::model::take_turns()"),
     ],
     "offers.cpp": [
         ("if (", "own_.size() >= kKnownMax", f"own_.size() >= {KNOBS}.known_max"),

@@ -53,6 +53,12 @@ enum class Mutation {
   share_sequence,     // a persistent call goes by the groups of its communicator
   rank_dies,          // no mistake: the process of `dead_rank` is gone
   decline_alone,      // a rank goes by its own vote on whether the ranks can share their regions
+  // In the rma room:
+  update_unlocked,       // an accumulate reads, combines and writes whether or not another one does
+  lock_despite_sharers,  // an exclusive lock of a window is granted while others share it
+  share_despite_holder,  // a shared one while another rank holds it alone
+  unlock_unflushed,      // a lock is given back before what was done under it is there
+  flush_unanswered,      // a flush ends before its target has said that all is done
 };
 
 // Those of the running job.
