@@ -155,6 +155,7 @@ Status Service::accept(std::size_t received_bytes) {
     sign.kind = Kind::alive;
     return send(header.from, sign, {});
   }
+  if (peer.incoming.empty()) senders_.push_back(header.from);
   Incoming& incoming = peer.incoming.emplace_back();
   incoming.header = header;
   incoming.body.resize(header.body_bytes);
@@ -189,18 +190,22 @@ Status Service::look_at_sends() {
   return {};
 }
 
+// A peer's requests in their order, and no look at those that have asked for nothing.
 Status Service::serve() {
-  for (Peer& peer : peers_) {
-    while (!peer.incoming.empty()) {
-      Incoming& first = peer.incoming.front();
+  for (auto next = senders_.begin(); next != senders_.end();) {
+    std::list<Incoming>& incoming = peers_[static_cast<std::size_t>(*next)].incoming;
+    ++looks_;
+    while (!incoming.empty()) {
+      Incoming& first = incoming.front();
       if (!first.is_there) {
         core::Completion completion;
         ACCORD_TRY(wire_->test(first.request, first.is_there, completion));
         if (!first.is_there) break;
       }
       ACCORD_TRY(handle(first));
-      peer.incoming.pop_front();
+      incoming.pop_front();
     }
+    next = incoming.empty() ? senders_.erase(next) : std::next(next);
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -85,6 +86,8 @@ class Service final : public core::Operation {
     if (rank >= 0) peers_[static_cast<std::size_t>(rank)].is_awaited.store(true);
     if (rank < 0) any_is_awaited_.store(true);
   }
+  // Peers that it has looked at for what has come: for tests.
+  std::size_t looks() const noexcept { return looks_; }
   // The first error of what it has asked there since the last time.
   Status take_error(int target);
 
@@ -117,7 +120,7 @@ class Service final : public core::Operation {
   struct Peer {
     std::atomic<std::uint64_t> asked{0};
     Status error;
-    std::deque<Incoming> incoming;
+    std::list<Incoming> incoming;  // which is small where it is empty
     // Of this rank's window that it holds by messages.
     std::uint32_t shared_locks = 0;
     bool has_exclusive_lock = false;
@@ -153,6 +156,8 @@ class Service final : public core::Operation {
 
   mutable std::mutex mutex_;  // guards what follows, but for what only advance touches
   std::vector<Peer> peers_;   // by rank
+  std::vector<int> senders_;  // peers of which something has come that is not done
+  std::size_t looks_ = 0;
   std::unordered_map<std::uint64_t, Asked> asked_;
   std::uint64_t numbers_ = 0;
   std::deque<Outgoing> sends_;

@@ -59,6 +59,18 @@ class Window {
   // All ranks come here together, and all succeed or none. `wire` is for messages, if some rank
   // needs them.
   Status open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather);
+  // What every rank tells all others of its part. How its memory is reached it tells those of its
+  // node alone, by the page of its words.
+  struct Told {
+    std::uint64_t node = 0;
+    std::uint64_t network = 0;
+    node::PortAddress port;
+    std::uint64_t size_bytes = 0;
+    std::int64_t unit_bytes = 1;
+    std::uint8_t is_host = 0;
+    std::uint8_t is_dynamic = 0;
+    std::uint8_t ok = 1;
+  };
   // After all ranks have completed what they have begun: lets go of peers' memory. Their owners may
   // free it once all ranks have been here. `wire` is idle from then on.
   void close();
@@ -113,7 +125,7 @@ class Window {
   Status unlock_all();
 
  private:
-  struct Record;
+  struct Page;
 
   enum class Held : std::uint8_t { none, shared, exclusive, unchecked };
   // Of what a peer has attached.
@@ -154,15 +166,16 @@ class Window {
   Status take_lock(int target, LockKind kind);
   Status give_lock(int target, LockKind kind);
 
-  Status prepare(const Part& part, Record& mine);
-  Status send_descriptors(const std::vector<Record>& records);
-  void open_peer(int peer, const Record& record);
-  void find_workers(const std::vector<Record>& records);
-  Status find_mixed(const std::vector<Record>& records, const Allgather& allgather);
+  Status prepare(const Part& part, Told& mine);
+  Status send_descriptors(const std::vector<Told>& all);
+  void open_peer(int peer, const Told& told);
+  void find_workers(const std::vector<Told>& all);
+  Status find_mixed(const std::vector<Told>& all, const Allgather& allgather);
   Status open_memory(const node::MemoryHandle& handle, const node::Descriptor& descriptor,
                      node::PeerMemory& memory, device::PointerInfo& where);
   void watch_far_ranks();
-  bool is_near(const Record& one, const Record& other) const noexcept;
+  static Page& page_of(const node::SharedPages& pages) noexcept;
+  static bool is_near(const Told& one, const Told& other) noexcept;
 
   core::Engine& engine_;
   const int rank_;

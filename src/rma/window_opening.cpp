@@ -15,19 +15,13 @@
 
 namespace accord::rma {
 
-// Plain bytes.
-struct Window::Record {
-  std::uint64_t node = 0;
-  std::uint64_t network = 0;
-  node::PortAddress port;
-  node::MemoryHandle memory;  // length 0: cannot be opened
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t size_bytes = 0;
-  std::int64_t unit_bytes = 1;
+// Shared by the ranks of a node, which learn from it how they reach its owner's memory. Plain
+// bytes.
+struct Window::Page {
+  Words words;
   device::KernelPlace kernels;  // of the device that reaches the others' memory
-  std::int32_t is_host = 0;
-  std::int32_t is_dynamic = 0;
-  std::int32_t ok = 1;
+  node::MemoryHandle memory;    // length 0: cannot be opened
+  std::uint64_t offset_bytes = 0;
 };
 
 namespace {
@@ -56,24 +50,29 @@ Status failed_elsewhere() {
 
 }  // namespace
 
-bool Window::is_near(const Record& one, const Record& other) const noexcept {
+bool Window::is_near(const Told& one, const Told& other) noexcept {
   return one.node == other.node && one.network == other.network;
 }
 
-Status Window::prepare(const Part& part, Record& mine) {
+Window::Page& Window::page_of(const node::SharedPages& pages) noexcept {
+  return *reinterpret_cast<Page*>(pages.data());
+}
+
+Status Window::prepare(const Part& part, Told& mine) {
   mine.node = node::node_number();
   mine.network = node::DescriptorPort::network();
   mine.size_bytes = part.size_bytes;
   mine.unit_bytes = part.unit_bytes;
   mine.is_dynamic = part.is_dynamic ? 1 : 0;
   const bool is_on_device = device::needs_staging(part.where);
-  device::DeviceRuntime& runtime = is_on_device ? *part.where.runtime : device::default_runtime();
-  const int device = is_on_device ? part.where.device : runtime.device_in_use();
-  if (device >= 0) mine.kernels = runtime.kernel_place(device);
-  mine.is_host = !part.is_dynamic && part.size_bytes != 0 && !device::needs_staging(part.where);
+  mine.is_host = !part.is_dynamic && part.size_bytes != 0 && !is_on_device;
   Rank& own = rank_at(rank_);
   own.words = std::make_unique<node::SharedPages>();
-  ACCORD_TRY(own.words->make(sizeof(Words)));
+  ACCORD_TRY(own.words->make(sizeof(Page)));
+  Page& page = page_of(*own.words);
+  device::DeviceRuntime& runtime = is_on_device ? *part.where.runtime : device::default_runtime();
+  const int device = is_on_device ? part.where.device : runtime.device_in_use();
+  if (device >= 0) page.kernels = runtime.kernel_place(device);
   ACCORD_TRY(port_.open());
   mine.port = port_.address();
   if (!is_exportable(part)) return {};
@@ -82,25 +81,25 @@ Status Window::prepare(const Part& part, Record& mine) {
     log::debug("a window's memory cannot be exported: {}", made.message());
     return {};
   }
-  mine.memory = registration_.handle();
-  mine.offset_bytes =
+  page.memory = registration_.handle();
+  page.offset_bytes =
       static_cast<std::uint64_t>(part.base - static_cast<std::byte*>(part.where.base));
   return {};
 }
 
 // A peer that has no room in time will ask by messages.
-Status Window::send_descriptors(const std::vector<Record>& records) {
-  const Record& mine = records[static_cast<std::size_t>(rank_)];
+Status Window::send_descriptors(const std::vector<Told>& all) {
+  const Told& mine = all[static_cast<std::size_t>(rank_)];
   std::vector<int> descriptors{rank_at(rank_).words->descriptor().number()};
   ACCORD_TRY(node::own_life_line(descriptors.emplace_back()));
   if (registration_.descriptor().is_open())
     descriptors.push_back(registration_.descriptor().number());
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   for (int peer = 0; peer < size_; ++peer) {
-    const Record& record = records[static_cast<std::size_t>(peer)];
-    if (peer == rank_ || !is_near(mine, record)) continue;
+    const Told& told = all[static_cast<std::size_t>(peer)];
+    if (peer == rank_ || !is_near(mine, told)) continue;
     for (bool sent = false; !sent && std::chrono::steady_clock::now() < give_up; ::sched_yield())
-      if (!port_.send(record.port, {rank_, 0, 0}, descriptors, sent).ok()) break;
+      if (!port_.send(told.port, {rank_, 0, 0}, descriptors, sent).ok()) break;
   }
   registration_.descriptor().close();
   rank_at(rank_).words->close_descriptor();  // programs may have more windows than descriptors
@@ -128,48 +127,54 @@ Status Window::open_memory(const node::MemoryHandle& handle, const node::Descrip
 }
 
 // Whatever cannot be opened goes by messages.
-void Window::open_peer(int peer, const Record& record) {
+void Window::open_peer(int peer, const Told& told) {
   Rank& rank = rank_at(peer);
-  rank.route = record.is_host != 0 ? Route::host : Route::messages;
+  rank.route = told.is_host != 0 ? Route::host : Route::messages;
   std::vector<node::Descriptor> descriptors;
   if (!port_.take({peer, 0, 0}, descriptors) || descriptors.size() < 2) return;
   lines_[static_cast<std::size_t>(peer)] =
-      node::life_line_of(record.port.process, std::move(descriptors[1]));
-  if (record.is_host != 0) return;
+      node::life_line_of(told.port.process, std::move(descriptors[1]));
   auto words = std::make_unique<node::SharedPages>();
   Status opened = words->map(descriptors[0]);
-  if (opened.ok() && words->size_bytes() < sizeof(Words))
+  if (opened.ok() && words->size_bytes() < sizeof(Page))
     opened = {StatusCode::unsupported, "a page of another version"};
-  if (opened.ok() && record.is_dynamic != 0) {
-    rank.words = std::move(words);
-    rank.target = Target(Place::absolute(), reinterpret_cast<Words*>(rank.words->data()), rank_,
-                         &lines_, combine_);
+  if (opened.ok()) rank.words = std::move(words);
+  if (told.is_host != 0) return;
+  if (opened.ok() && told.is_dynamic != 0) {
+    rank.target = Target(Place::absolute(), &page_of(*rank.words).words, rank_, &lines_, combine_);
     return;
   }
   const node::Descriptor none;
   device::PointerInfo where;
-  if (opened.ok() && record.size_bytes != 0)
-    opened = open_memory(record.memory, descriptors.size() > 2 ? descriptors[2] : none, rank.memory,
-                         where);
+  if (opened.ok() && told.size_bytes != 0) {
+    const node::MemoryHandle handle = page_of(*rank.words).memory;
+    opened =
+        open_memory(handle, descriptors.size() > 2 ? descriptors[2] : none, rank.memory, where);
+  }
   if (!opened.ok()) {
     log::debug("operations on the window of rank {} go by messages: {}", peer, opened.message());
     return;
   }
-  rank.words = std::move(words);
+  Page& page = page_of(*rank.words);
   rank.target = Target(
-      {.start = core::at(rank.memory.start(), static_cast<std::ptrdiff_t>(record.offset_bytes)),
+      {.start = core::at(rank.memory.start(), static_cast<std::ptrdiff_t>(page.offset_bytes)),
        .where = where},
-      reinterpret_cast<Words*>(rank.words->data()), rank_, &lines_, combine_);
+      &page.words, rank_, &lines_, combine_);
   rank.route = Route::direct;
 }
 
-// Kernels of ours stay on a device, so that those of other ranks there would have to wait.
-void Window::find_workers(const std::vector<Record>& records) {
-  const Record& mine = records[static_cast<std::size_t>(rank_)];
+// Kernels of ours stay on a device, so that those of other ranks there would have to wait. A rank
+// of the node of which nothing is known may be one.
+void Window::find_workers(const std::vector<Told>& all) {
+  const Told& mine = all[static_cast<std::size_t>(rank_)];
+  const device::KernelPlace own = page_of(*rank_at(rank_).words).kernels;
   int sharers = 0;
-  for (const Record& record : records) {
-    if (!is_near(mine, record) || record.kernels.device != mine.kernels.device) continue;
-    if (&record != &mine && device::takes_turns(mine.kernels, record.kernels)) return;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (!is_near(mine, all[static_cast<std::size_t>(peer)])) continue;
+    if (rank_at(peer).words == nullptr) return;
+    const device::KernelPlace its = page_of(*rank_at(peer).words).kernels;
+    if (its.device != own.device) continue;
+    if (peer != rank_ && device::takes_turns(own, its)) return;
     ++sharers;
   }
   may_use_kernels_ = true;
@@ -186,16 +191,16 @@ void Window::find_workers(const std::vector<Record>& records) {
 }
 
 // Where all can look at what the others attach.
-Status Window::find_mixed(const std::vector<Record>& records, const Allgather& allgather) {
+Status Window::find_mixed(const std::vector<Told>& all, const Allgather& allgather) {
   const bool mine =
       std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.target.has_words(); });
-  std::vector<std::int32_t> all(ranks_.size());
+  std::vector<std::int32_t> words(ranks_.size());
   const std::int32_t word = mine ? 1 : 0;
-  ACCORD_TRY(allgather(&word, all.data(), sizeof word));
-  is_mixed_ = std::ranges::find(all, 0) == all.end();
+  ACCORD_TRY(allgather(&word, words.data(), sizeof word));
+  is_mixed_ = std::ranges::find(words, 0) == words.end();
   has_host_memory_ = is_mixed_;
   if (is_mixed_) {
-    for (const Record& record : records) ports_.push_back(record.port);
+    for (const Told& told : all) ports_.push_back(told.port);
     return {};
   }
   for (int peer = 0; peer < size_; ++peer)
@@ -208,14 +213,14 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   ranks_ = std::vector<Rank>(static_cast<std::size_t>(size_));
   lines_.resize(ranks_.size());
   is_dynamic_ = part.is_dynamic;
-  Record mine;
+  Told mine;
   const Status prepared = prepare(part, mine);
   mine.ok = prepared.ok() ? 1 : 0;
-  std::vector<Record> records(ranks_.size());
-  ACCORD_TRY(allgather(&mine, records.data(), sizeof mine));
+  std::vector<Told> parts(ranks_.size());
+  ACCORD_TRY(allgather(&mine, parts.data(), sizeof mine));
   ACCORD_TRY(prepared);
-  if (std::ranges::find(records, 0, &Record::ok) != records.end()) return failed_elsewhere();
-  const Status sent = send_descriptors(records);
+  if (std::ranges::find(parts, 0, &Told::ok) != parts.end()) return failed_elsewhere();
+  const Status sent = send_descriptors(parts);
   std::vector<std::int32_t> told(ranks_.size());
   std::int32_t word = sent.ok() ? 1 : 0;  // then all that was sent is there
   ACCORD_TRY(allgather(&word, told.data(), sizeof word));
@@ -225,22 +230,22 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   Rank& own = rank_at(rank_);
   own.target =
       Target(part.is_dynamic ? Place::absolute() : Place{.start = part.base, .where = part.where},
-             reinterpret_cast<Words*>(own.words->data()), rank_, &lines_, combine_,
+             &page_of(*own.words).words, rank_, &lines_, combine_,
              part.is_dynamic ? &attached_ : nullptr, part.size_bytes);
   for (int peer = 0; peer < size_; ++peer) {
-    const Record& record = records[static_cast<std::size_t>(peer)];
+    const Told& one = parts[static_cast<std::size_t>(peer)];
     Rank& rank = rank_at(peer);
-    rank.size_bytes = record.size_bytes;
-    rank.unit_bytes = record.unit_bytes;
-    has_host_memory_ = has_host_memory_ || record.is_host != 0;
+    rank.size_bytes = one.size_bytes;
+    rank.unit_bytes = one.unit_bytes;
+    has_host_memory_ = has_host_memory_ || one.is_host != 0;
     if (peer == rank_)
-      rank.route = record.is_host != 0 ? Route::host : Route::direct;
+      rank.route = one.is_host != 0 ? Route::host : Route::direct;
     else
-      open_peer(peer, record);
+      open_peer(peer, one);
   }
 
-  find_workers(records);
-  if (is_dynamic_) ACCORD_TRY(find_mixed(records, allgather));
+  find_workers(parts);
+  if (is_dynamic_) ACCORD_TRY(find_mixed(parts, allgather));
 
   // What some rank needs of another, all serve: it costs nothing while nobody asks.
   word =

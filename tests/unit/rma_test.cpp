@@ -418,6 +418,22 @@ TEST_F(rma_service, does_the_requests_of_one_origin_in_their_order) {
   EXPECT_EQ(result, (std::vector<int>{71, 71, 11}));
 }
 
+// Each MPI call of a rank polls it: in a job of many ranks that must not look at each of them.
+TEST_F(rma_service, looks_only_at_those_that_have_asked_for_something) {
+  constexpr int kRanks = 5000;
+  LifeLines lines(kRanks);
+  rma::Service asked{std::make_unique<FakeWire>(post_, 1), 1, kRanks, own_, lines};
+  EXPECT_OK(asked.open());
+  for (int poll = 0; poll < 100; ++poll) (void)asked.advance(port_);
+  EXPECT_EQ(asked.looks(), 0u);
+  EXPECT_OK(ask(message::Kind::put, ints({{5, 1}}), {70}));
+  EXPECT_OK(ask(message::Kind::put, ints({{6, 1}}), {71}));
+  for (int poll = 0; poll < 100; ++poll) (void)asked.advance(port_);
+  EXPECT_LE(asked.looks(), 2u);
+  EXPECT_EQ(memory_.content()[5], 70);
+  EXPECT_EQ(memory_.content()[6], 71);
+}
+
 TEST_F(rma_service, sends_what_is_long_after_its_header) {
   std::vector<int> result(kCount, -1);
   EXPECT_OK(ask(message::Kind::put, ints({{0, kCount}}), counted(7, kCount)));
