@@ -22,8 +22,8 @@ constexpr std::size_t kAlignmentBytes = 64;
 constexpr std::size_t kSparseSlackBytes = std::size_t{1} << 20;
 constexpr std::size_t kSparseFactor = 4;
 
-// Page-locking takes 180 us a MiB, and what is longer than may be kept is locked anew each time
-// (receives of 1 GiB, 2 x H200: 184 ms for a message of 3); mapping takes a few microseconds.
+// Page-locking takes 180 us a MiB, and what is more than may be kept is locked anew each time
+// (receives of 1 GiB, 2 x H200: 184 ms for a message of 3); mapping takes some 10 us.
 constexpr std::size_t kBypassedBytes = std::size_t{16} << 20;
 // Whether the latest such message has come by way of its shadow: the first ones of a pair do.
 std::atomic<bool> bypassed_was_used{false};
@@ -159,8 +159,9 @@ Status StagedBuffer::open(const StagedBuffer* other) {
   // given.
   const auto misalignment = reinterpret_cast<std::uintptr_t>(at(user_, low)) % kAlignmentBytes;
   const std::size_t wanted_bytes = std::max<std::size_t>(1, span_bytes + misalignment);
-  const bool is_bypassed =
-      is_bypassed_ && wanted_bytes >= kBypassedBytes && !bypassed_was_used.load();
+  const bool is_bypassed = is_bypassed_ && wanted_bytes >= kBypassedBytes &&
+                           !bypassed_was_used.load() &&
+                           !device::staging_pool().can_keep(where_.runtime, wanted_bytes);
   if (is_bypassed || span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
     ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
     is_sparse_ = true;

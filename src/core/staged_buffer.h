@@ -45,7 +45,7 @@ class StagedBuffer {
   const std::vector<Segment>& written_segments() const noexcept { return writes_; }
 
   // Declares that what the call writes will hardly come by way of the shadow: where that would be
-  // long, it is not page-locked, until something has come so after all.
+  // more than is kept, it is not page-locked, until something has come so after all.
   void is_bypassed() noexcept { is_bypassed_ = true; }
   // It has not come so: nor will the next ones.
   void was_bypassed() const noexcept;

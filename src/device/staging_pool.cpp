@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -129,6 +130,16 @@ Status StagingPool::acquire(DeviceRuntime* runtime, std::size_t size_bytes, Stag
   }
   lend(buffer, *shelf, size_class, pointer, size_bytes);
   return Status();
+}
+
+bool StagingPool::can_keep(DeviceRuntime* runtime, std::size_t size_bytes) {
+  Shelf* shelf = runtime == nullptr ? nullptr : shelf_of(runtime);
+  const std::size_t size_class = class_of(std::max<std::size_t>(1, size_bytes));
+  if (shelf == nullptr || size_class >= kClassCount) return false;
+  SizeClass& entry = shelf->classes[size_class];
+  const std::lock_guard lock(entry.mutex);
+  return !entry.idle.empty() ||
+         (entry.existing + 1) * class_bytes(size_class) <= kept_bytes_max_ / 2;
 }
 
 bool StagingPool::acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes,

@@ -443,9 +443,9 @@ TEST(Group, TellsTheRuntimeOfTurnsOnItsDevice) {
 }
 
 // Rows so far apart that their shadow is not page-locked go packed, both ways; gaps stay.
-// Not for a message that its header will bring, which page-locked memory of its length would delay.
+// More than may be kept, which would be locked anew for each message that its header brings.
 TEST(StagedBuffer, LocksNoLongShadowThatIsBypassed) {
-  constexpr std::size_t kLongBytes = std::size_t{64} << 20;
+  constexpr std::size_t kLongBytes = std::size_t{1} << 30;
   const Buffer memory(kLongBytes);
   const auto locked = [] { return device::staging_pool().counters().misses; };
   const auto had = locked();
