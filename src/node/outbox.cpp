@@ -280,20 +280,15 @@ int Outbox::receiver_of(const MessageHeader& header) const noexcept {
   return slot(header).receiver;
 }
 
-Outbox::Clock::time_point Outbox::begin_wait(int receiver, Clock::duration takes,
-                                             Stay stay) noexcept {
-  OutboxBoard& board = group_->outbox(receiver);
-  board.awaited.fetch_add(1, std::memory_order_relaxed);
-  if (stay == Stay::no) board.awaited_alone.fetch_add(1, std::memory_order_relaxed);
+Outbox::Clock::time_point Outbox::begin_wait(int receiver, Clock::duration takes) noexcept {
+  group_->outbox(receiver).awaited.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ += takes;
   return Clock::now() + awaited_moves_;
 }
 
-void Outbox::end_wait(int receiver, Clock::duration takes, Stay stay) noexcept {
-  OutboxBoard& board = group_->outbox(receiver);
-  board.awaited.fetch_sub(1, std::memory_order_relaxed);
-  if (stay == Stay::no) board.awaited_alone.fetch_sub(1, std::memory_order_relaxed);
+void Outbox::end_wait(int receiver, Clock::duration takes) noexcept {
+  group_->outbox(receiver).awaited.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ -= takes;
 }
@@ -307,10 +302,6 @@ Outbox::Attention Outbox::attention_of(int receiver) const noexcept {
 
 bool Outbox::is_awaited() const noexcept {
   return own_board().awaited.load(std::memory_order_relaxed) != 0;
-}
-
-bool Outbox::is_awaited_alone() const noexcept {
-  return own_board().awaited_alone.load(std::memory_order_relaxed) != 0;
 }
 
 OutboxBoard& Outbox::own_board() const noexcept { return group_->outbox(group_->rank()); }

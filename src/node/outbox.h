@@ -97,16 +97,13 @@ class Lender {
   using Clock = std::chrono::steady_clock;
   // Which rank gets a message, as those functions below know it that tell how that one is.
   virtual int receiver_of(const MessageHeader& /*header*/) const noexcept { return -1; }
-  // Whether one that is waited for may stay where it is: its sender waits for others, too.
-  enum class Stay { no, yes };
   // When one that somebody begins to wait for is to be moved, if it takes that long after all
   // others that are waited for. `takes`: its patience; the same is to be told once nobody waits for
   // it.
-  virtual Clock::time_point begin_wait(int /*receiver*/, Clock::duration takes,
-                                       Stay /*stay*/) noexcept {
+  virtual Clock::time_point begin_wait(int /*receiver*/, Clock::duration takes) noexcept {
     return Clock::now() + takes;
   }
-  virtual void end_wait(int /*receiver*/, Clock::duration /*takes*/, Stay /*stay*/) noexcept {}
+  virtual void end_wait(int /*receiver*/, Clock::duration /*takes*/) noexcept {}
   // Whether a receiver waits in a call that looks at its posted receives while somebody waits for
   // it, and how often it has looked.
   struct Attention {
@@ -168,10 +165,8 @@ struct alignas(128) OutboxBoard {
   alignas(64) std::atomic<bool> sends_headers[kRanksMax] = {};
   // By sender: how many messages of its, which may be headers, probes of this rank are reading.
   alignas(64) std::atomic<std::uint32_t> readings[kRanksMax] = {};
-  // How many sends wait for this rank to fetch what they lend, and how many of these for nothing
-  // else.
+  // How many sends wait for this rank to fetch what they lend.
   alignas(64) std::atomic<std::uint32_t> awaited{0};
-  std::atomic<std::uint32_t> awaited_alone{0};
   // Threads of this rank that wait in calls, its receives that are posted into device memory, and
   // how often it has looked what has come for these.
   alignas(64) std::atomic<std::uint32_t> waits{0};
@@ -243,8 +238,8 @@ class Outbox final : public Lender {
   Status move(const MessageHeader& header) override;
   std::chrono::nanoseconds patience(const MessageHeader& header) const noexcept override;
   int receiver_of(const MessageHeader& header) const noexcept override;
-  Clock::time_point begin_wait(int receiver, Clock::duration takes, Stay stay) noexcept override;
-  void end_wait(int receiver, Clock::duration takes, Stay stay) noexcept override;
+  Clock::time_point begin_wait(int receiver, Clock::duration takes) noexcept override;
+  void end_wait(int receiver, Clock::duration takes) noexcept override;
   Attention attention_of(int receiver) const noexcept override;
 
   // A synchronous message that may be a header must not be read by a probe, which completes it.
@@ -266,8 +261,6 @@ class Outbox final : public Lender {
   bool completes(MessageHeader& header) const noexcept override;
   // Whether senders wait for this rank; what they want to know of it is in its board.
   bool is_awaited() const noexcept;
-  // And for nothing else: they go on sooner if this rank looks between two calls of its own.
-  bool is_awaited_alone() const noexcept;
   OutboxBoard& own_board() const noexcept;
   // Around what a probe does to read a message of `sender` that may be a header; meanwhile it says
   // so of one that is, and whoever receives that then does.

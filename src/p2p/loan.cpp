@@ -15,13 +15,13 @@ void LoanEnd::begin_wait() {
   if (std::exchange(is_waiting_, true)) return;
   receiver_ = lender_.receiver_of(header_);
   patience_ = lender_.patience(header_);
-  patience_ends_ = lender_.begin_wait(receiver_, patience_, stays_);
+  patience_ends_ = lender_.begin_wait(receiver_, patience_);
   looks_end_ = patience_ends_ + kLookTime;
   first_look_ = last_look_ = lender_.attention_of(receiver_).looks;
 }
 
 void LoanEnd::end_wait() {
-  if (std::exchange(is_waiting_, false)) lender_.end_wait(receiver_, patience_, stays_);
+  if (std::exchange(is_waiting_, false)) lender_.end_wait(receiver_, patience_);
 }
 
 // Whether a receiver that has been given its time is to be given as much again: it is at it, and
@@ -47,8 +47,7 @@ Status LoanEnd::step(bool& done, Stay stay) {
     return {};
   }
   // Its receiver knows that it is waited for all the same, but its time begins afterwards.
-  if (stays_ != stay) end_wait();
-  stays_ = stay;
+  if (std::exchange(stays_, stay) != stay) end_wait();
   begin_wait();
   if (stay == Stay::yes) return {};
   if (const auto now = Clock::now(); now < patience_ends_ || is_looked_for(now)) return {};

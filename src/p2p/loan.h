@@ -32,7 +32,7 @@ class LoanEnd {
 
   // To be called until `done` or an error: then the buffer is its user's. Meanwhile it is not moved
   // where it may `stay`.
-  using Stay = node::Lender::Stay;
+  enum class Stay { no, yes };
   Status poll(bool& done, Stay stay = Stay::no);
 
  private:

@@ -166,13 +166,13 @@ std::chrono::nanoseconds NetMessages::patience(const MessageHeader& header) cons
 }
 
 // The journeys are made at once, and the link carries one after the other.
-NetMessages::Clock::time_point NetMessages::begin_wait(int /*receiver*/, Clock::duration takes,
-                                                       Stay /*stay*/) noexcept {
+NetMessages::Clock::time_point NetMessages::begin_wait(int /*receiver*/,
+                                                       Clock::duration takes) noexcept {
   const Clock::rep own = (takes - journey()).count();
   return Clock::now() + journey() + Clock::duration(awaited_.fetch_add(own) + own);
 }
 
-void NetMessages::end_wait(int /*receiver*/, Clock::duration takes, Stay /*stay*/) noexcept {
+void NetMessages::end_wait(int /*receiver*/, Clock::duration takes) noexcept {
   awaited_.fetch_sub((takes - journey()).count());
 }
 

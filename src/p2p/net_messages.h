@@ -81,8 +81,8 @@ class NetMessages final : public node::Lender {
   Status look(const node::MessageHeader& header, Loan& loan) override;
   Status move(const node::MessageHeader& header) override;
   std::chrono::nanoseconds patience(const node::MessageHeader& header) const noexcept override;
-  Clock::time_point begin_wait(int receiver, Clock::duration takes, Stay stay) noexcept override;
-  void end_wait(int receiver, Clock::duration takes, Stay stay) noexcept override;
+  Clock::time_point begin_wait(int receiver, Clock::duration takes) noexcept override;
+  void end_wait(int receiver, Clock::duration takes) noexcept override;
 
  private:
   // A ticket is the sender's rank and its number of the message, hidden by the cookie.

@@ -3,7 +3,6 @@
 #include "shim/posted_receives.h"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -31,30 +30,18 @@ class Looking final : public core::Operation {
 
   Phase advance(core::HostPort&) override {
     const bool is_stopped = is_stopped_.load();
-    if (!is_stopped && messaging.node_joined && is_wanted() && is_time()) look();
+    // In passing, as between the sends of a window, a rank does not look: who waits for it wants
+    // what it is about to send, too, and each look lasts as long as what it fetches (windows both
+    // ways of 1 MiB and more, 2 x H200: one after the other).
+    if (!is_stopped && messaging.node_joined && engine().is_waited_for() && outbox().is_awaited())
+      look();
     const std::lock_guard locked(mutex_);
     is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  // In passing, as between the sends of a window, only for those who wait for nothing else: the
-  // others want what this rank is about to send as much as their own messages away, and these are
-  // fetched meanwhile (windows both ways of 256 MiB, 2 x H200: one after the other).
-  static bool is_wanted() {
-    return engine().is_waited_for() ? outbox().is_awaited() : outbox().is_awaited_alone();
-  }
-
-  // A look costs a copy's latency, whatever it finds. Where the program waits that is nobody's
-  // time; else, as between the sends of a window, it is no more than half of it.
-  bool is_time() const {
-    return engine().is_waited_for() || Clock::now() >= looked_at_ + look_took_;
-  }
-
   void look() {
-    const Clock::time_point begun = Clock::now();
     const auto batch = std::make_shared<p2p::SharedBatch>(outbox());
     requests().look_at_each([&](core::HostRequest bits, core::Tracked& work) {
       MPI_Status status;
@@ -68,12 +55,8 @@ class Looking final : public core::Operation {
       while (!batch->poll()) engine().port().pause();
     }
     outbox().own_board().looks.fetch_add(1, std::memory_order_release);
-    looked_at_ = Clock::now();
-    look_took_ = looked_at_ - begun;
   }
 
-  Clock::time_point looked_at_;  // by the engine's thread alone, as advance is
-  Clock::duration look_took_{};
   std::mutex mutex_;
   bool is_active_ = false;
   std::atomic<bool> is_stopped_{false};

@@ -37,11 +37,11 @@ class Told final : public node::Lender {
   }
   Attention attention_of(int) const noexcept override { return attention; }
   Attention attention;
-  Clock::time_point begin_wait(int, Clock::duration takes, Stay) noexcept override {
+  Clock::time_point begin_wait(int, Clock::duration takes) noexcept override {
     awaited += takes;
     return Clock::now() + takes;
   }
-  void end_wait(int, Clock::duration takes, Stay) noexcept override { awaited -= takes; }
+  void end_wait(int, Clock::duration takes) noexcept override { awaited -= takes; }
   static constexpr std::chrono::milliseconds kPatience{50};
   std::chrono::nanoseconds patience_now = kPatience;
 };

@@ -13,8 +13,6 @@
 namespace accord::test {
 namespace {
 
-using Stay = node::Lender::Stay;
-
 // A host MPI with one header under way, that its receiver takes when it is told to, unless it is
 // cancelled before.
 class HeaderPort final : public IdlePort {
@@ -520,26 +518,11 @@ TEST_F(Loan, HoldsItsOfferThoughItIsLongIdle) {
 TEST(Loans, EachGetsTimeForTheOnesBeforeIt) {
   using std::chrono::hours;
   Processes ranks(2);
-  const auto first = ranks[0].begin_wait(1, hours(1), Stay::no);
-  const auto second = ranks[0].begin_wait(1, hours(2), Stay::no);
+  const auto first = ranks[0].begin_wait(1, hours(1));
+  const auto second = ranks[0].begin_wait(1, hours(2));
   EXPECT_LE(first + hours(2), second);
-  ranks[0].end_wait(1, hours(1), Stay::no);
-  EXPECT_GT(second + hours(1), ranks[0].begin_wait(1, hours(1), Stay::no));
-}
-
-// So that a rank which sends a window looks in passing only for those that its sends are no help
-// to.
-TEST_F(Loan, TellsItsReceiverWhetherItIsWaitedForAlone) {
-  p2p::LoanEnd end(ranks_[0], header_);
-  bool done = false;
-  EXPECT_OK(end.poll(done, Stay::yes));
-  EXPECT_TRUE(ranks_[1].is_awaited());
-  EXPECT_FALSE(ranks_[1].is_awaited_alone());
-  EXPECT_OK(end.poll(done, Stay::no));
-  EXPECT_TRUE(ranks_[1].is_awaited_alone());
-  fetch();
-  EXPECT_OK(end.poll(done, Stay::no));
-  EXPECT_FALSE(ranks_[1].is_awaited() || ranks_[1].is_awaited_alone());
+  ranks[0].end_wait(1, hours(1));
+  EXPECT_GT(second + hours(1), ranks[0].begin_wait(1, hours(1)));
 }
 
 TEST_F(Loan, IsNotCountedOnceItIsOver) {
@@ -551,7 +534,7 @@ TEST_F(Loan, IsNotCountedOnceItIsOver) {
   fetch();
   EXPECT_OK(end.poll(done));
   EXPECT_TRUE(done);
-  const auto others_end = ranks_[0].begin_wait(1, {}, Stay::no);
+  const auto others_end = ranks_[0].begin_wait(1, {});
   EXPECT_LE(others_end, Clock::now());
 }
 
