@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -141,7 +142,6 @@ class Window {
     Target target;  // direct
     node::PeerMemory memory;
     std::unique_ptr<node::SharedPages> words;
-    std::map<std::size_t, Opened> opened;  // by slot
     Held held = Held::none;
     bool is_of_all = false;  // held since lock_all
   };
@@ -191,7 +191,8 @@ class Window {
   node::DescriptorPort port_;
   std::vector<node::PortAddress> ports_;  // by rank, of a mixed window
   bool may_use_kernels_ = false;
-  std::mutex attached_mutex_;  // guards what is open of peers' attached memory
+  std::mutex attached_mutex_;                             // guards what follows
+  std::map<std::pair<int, std::size_t>, Opened> opened_;  // by target and slot
   node::Registration registration_;
   std::shared_ptr<Service> service_;
   std::mutex locks_mutex_;

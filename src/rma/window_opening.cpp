@@ -333,7 +333,7 @@ const Target* Window::reached(int target, std::span<const Piece> pieces) {
   DeviceRanges::Entry entry;
   if (!ranges(target).find(pieces, entry) || entry.memory.length_bytes == 0) return nullptr;
   const std::lock_guard<std::mutex> locked(attached_mutex_);
-  Opened& opened = rank.opened[entry.slot];
+  Opened& opened = opened_[{target, entry.slot}];
   if (opened.generation != entry.generation) open_attached(target, entry, opened);
   return opened.memory.is_open() ? &opened.target : nullptr;
 }
@@ -344,10 +344,8 @@ void Window::close() {
     engine_.wait(*service_);
   }
   service_.reset();
-  for (Rank& rank : ranks_) {
-    rank.memory.close();
-    rank.opened.clear();
-  }
+  for (Rank& rank : ranks_) rank.memory.close();
+  opened_.clear();
 }
 
 Window::~Window() { close(); }
