@@ -162,7 +162,7 @@ def test_several_machines_stand_under_titles_of_their_own(results_page: Path) ->
     page = Page(results_page.read_text())
     assert page.texts["h2"] == [
         "2 x H200 · 2 ranks · 580.159.04 · 0.1.0, commit 411c4b82d326 · 2xh200-node.jsonl",
-        "2 x H200 · 2 ranks · 2xh200-staged.jsonl",
+        "2 x H200 · 2 ranks · 0.1.0 · 2xh200-staged.jsonl",
         "4 x H200 · 4 ranks",
     ]
     assert set(page.texts["h2"]) <= set(page.texts["a"])
