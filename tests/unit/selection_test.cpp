@@ -188,11 +188,11 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   const auto by = [](std::size_t size_bytes, MessageWay way = MessageWay::automatic) {
     return std::string(name_of(outcome(size_bytes, AskedMessage{way, Origin::setting})));
   };
-  EXPECT_EQ(by(31), "staged");
-  EXPECT_EQ(by(32), "copy-kernel");
+  EXPECT_EQ(by(7), "staged");
+  EXPECT_EQ(by(8), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
-  EXPECT_EQ(by(31, MessageWay::engine), "staged");
+  EXPECT_EQ(by(7, MessageWay::engine), "staged");
   EXPECT_EQ(by(32, MessageWay::engine), "copy-engine");
   EXPECT_EQ(by(kMiB, MessageWay::kernel), "copy-engine");
   EXPECT_EQ(by(kMiB, MessageWay::staged), "staged");
