@@ -183,7 +183,7 @@ TEST(selection, setting_then_info_then_table_then_rule) {
   EXPECT_EQ(asked_for({nullptr, nullptr, &table}, Kind::allreduce, 4, 5000).origin, Origin::rule);
 }
 
-// ACCORD_P2P_BYTES is 32 bytes, ACCORD_NODE_BYTES 16 KiB, ACCORD_COPY_KERNEL_BYTES 256 KiB.
+// ACCORD_P2P_BYTES is 8 bytes, ACCORD_NODE_BYTES 16 KiB, ACCORD_COPY_KERNEL_BYTES 256 KiB.
 TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   const auto by = [](std::size_t size_bytes, MessageWay way = MessageWay::automatic) {
     return std::string(name_of(outcome(size_bytes, AskedMessage{way, Origin::setting})));
@@ -193,7 +193,7 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   EXPECT_EQ(by(256 * kKiB), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
   EXPECT_EQ(by(7, MessageWay::engine), "staged");
-  EXPECT_EQ(by(32, MessageWay::engine), "copy-engine");
+  EXPECT_EQ(by(8, MessageWay::engine), "copy-engine");
   EXPECT_EQ(by(kMiB, MessageWay::kernel), "copy-engine");
   EXPECT_EQ(by(kMiB, MessageWay::staged), "staged");
 
