@@ -144,6 +144,7 @@ template <Kind kind, bool many = false>
 Operation operation(const char* name) {
   return {.name = name,
           .has_form = false,
+          .reads_others = !writes_target(kind),
           .ranks_min = 2,
           .ranks_timed = 1,
           .parts = [](const Shape& shape) { return many ? shape.window : 1; },

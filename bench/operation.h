@@ -120,6 +120,7 @@ struct Operation {
   bool synchronises =
       false;             // no rank can leave before all have entered: calls may be timed in batches
   bool has_form = true;  // false: always non-blocking
+  bool reads_others = false;  // what a rank has that does nothing meanwhile
   int ranks_min = 1;
   int ranks_timed = 0;  // the first that many ranks' clocks count; 0: all
   Bandwidth bandwidth = Bandwidth::whole;

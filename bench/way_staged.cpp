@@ -27,6 +27,7 @@ class StagedWay : public Way, private MessageHooks {
 
   std::string why_not(const Operation& operation) override {
     if (!operation.has_data) return "there is nothing to stage";
+    if (operation.reads_others) return "who is read from would have to stage, and does nothing";
     const Options& options = session_.options;
     if (cpu_may_touch(options.send_memory) && cpu_may_touch(options.recv_memory)) {
       return "both buffers are in host memory already";
