@@ -150,6 +150,8 @@ def settings_of(options: argparse.Namespace, job: Job) -> dict[str, str]:
     times = slowdown(options, job.machine)
     return {
         "ACCORD_NET_DESIGN": "auto",
+        # Each way has a communicator: what is there for all is shared by as many as meet.
+        "ACCORD_DEVICE_BYTES": "2G",
         # A receiver takes as many times longer as its links are slower.
         "ACCORD_NET_PATIENCE_MS": str(PATIENCE_MS * times),
         "ACCORD_HOST_MACHINE": job.machine,
