@@ -3,7 +3,7 @@
 //
 // Receives into device memory that the program has posted, and whose completion it has not asked
 // for yet. Where their senders wait for a message that they have lent, it is brought while this
-// rank is in any call that makes progress, before they have to move it out of the way
+// rank waits in a call, before they have to move it out of the way
 // (p2p/loan.h).
 #pragma once
 
