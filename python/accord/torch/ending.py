@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from types import TracebackType
 
 from mpi4py import MPI
@@ -18,6 +19,7 @@ def end_job(text: str) -> None:
     """Where MPI_Finalize would wait for ranks or calls that never come."""
     if not MPI.Is_finalized():
         print(f"{text}; ending the job", file=sys.stderr, flush=True)
+        time.sleep(0.2)  # launchers may drop what they have not passed on yet
         MPI.COMM_WORLD.Abort(1)
 
 
