@@ -237,7 +237,7 @@ bool Mail::is_met(std::uint32_t rank) {
     greeting = Greeting::sent;
     (void)write(rank, What::greeting, 0);
   }
-  return greeting == Greeting::answered && !has_gone(rank);
+  return greeting == Greeting::answered;
 }
 
 std::uint32_t Mail::offer(std::uint32_t receiver, const Design& wanted, const Memory& from) {

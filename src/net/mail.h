@@ -74,8 +74,9 @@ class Mail {
   std::optional<std::uint32_t> post(std::uint32_t receiver, const Design& design,
                                     const Memory& from);
   std::uint32_t post_kept(std::uint32_t receiver, const Design& design, device::StagingBuffer kept);
-  // Whether that rank has answered a greeting, and is still there; greets it, if not. Who answers
-  // is its process, wherever its program is.
+  // Whether that rank has answered a greeting; greets it, if not. Who answers is its process,
+  // wherever its program is. One that is gone since has, too: what it is offered is an error then,
+  // and the host MPI might wait for it for ever.
   bool is_met(std::uint32_t rank);
   // A message for a rank that has been met, which looks for it in any case: in the user's memory,
   // and never kept. It goes by the fallback where it cannot go by that design now.
