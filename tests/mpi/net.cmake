@@ -59,13 +59,13 @@ endforeach()
 if(flavour STREQUAL "mpich" AND ACCORD_UCX_LIBRARY)
   add_test(NAME mpi.mpich.net.sender_dies
     COMMAND ${ACCORD_MPI_mpich_MPIEXEC} -disable-auto-cleanup -n 2
-            ${CMAKE_COMMAND} -E env LD_PRELOAD=$<TARGET_FILE:accord> $<TARGET_FILE:accord_net_mpich> sender_dies)
+            -genv LD_PRELOAD $<TARGET_FILE:accord> $<TARGET_FILE:accord_net_mpich> sender_dies)
   set_tests_properties(mpi.mpich.net.sender_dies PROPERTIES LABELS mpi TIMEOUT 60 PROCESSORS 2
     PASS_REGULAR_EXPRESSION "receiver: accord: " ENVIRONMENT
     "${apart};${ACCORD_UCX_ENVIRONMENT};ACCORD_NET_DESIGN=direct")
   add_test(NAME mpi.mpich.net.scatter_dies
     COMMAND ${ACCORD_MPI_mpich_MPIEXEC} -disable-auto-cleanup -n 2
-            ${CMAKE_COMMAND} -E env LD_PRELOAD=$<TARGET_FILE:accord> $<TARGET_FILE:accord_net_mpich> scatter_dies)
+            -genv LD_PRELOAD $<TARGET_FILE:accord> $<TARGET_FILE:accord_net_mpich> scatter_dies)
   set_tests_properties(mpi.mpich.net.scatter_dies PROPERTIES LABELS mpi TIMEOUT 60 PROCESSORS 2
     PASS_REGULAR_EXPRESSION "0 failures; root: accord: .*rank 1: " ENVIRONMENT
     "${apart};${ACCORD_UCX_ENVIRONMENT};ACCORD_NET_DESIGN=direct;ACCORD_UCX_TLS=tcp")
