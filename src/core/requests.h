@@ -50,10 +50,10 @@ class Tracked {
   virtual Status finish(const Completion& completion) = 0;
   // The user asks whether the request is complete.
   virtual void wanted() {}
-  // Whether what has come for it may be brought before the user asks for its completion; that, of
-  // one that the host MPI has completed so, into a batch that is begun afterwards.
+  // Whether what has come for it may be brought before the user asks for its completion; looks
+  // whether something has, and brings that into a batch that is begun afterwards.
   virtual bool may_fetch_early() const noexcept { return false; }
-  virtual void fetch_early(const Completion& /*completion*/,
+  virtual void fetch_early(HostRequest /*request*/,
                            const std::shared_ptr<p2p::SharedBatch>& /*batch*/) {}
   // Whether what has come for it may be copied out together with others.
   virtual bool copies_out() const noexcept { return false; }

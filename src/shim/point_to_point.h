@@ -17,9 +17,9 @@
 #include "shim/completion.h"
 #include "shim/hand_over.h"
 #include "shim/host_receive.h"
-#include "shim/messages.h"
+#include "shim/persistent_send.h"
 #include "shim/request_calls.h"
-#include "shim/synchronous.h"
+#include "shim/sends.h"
 #include "shim/tracked_message.h"
 #include "shim/twins.h"
 
@@ -46,47 +46,11 @@ inline void begin_header(const stages::Story& story, const Description& d,
   stages::enter(stages::Stage::host_mpi);
 }
 
-// What a send gives to the host MPI: its own arguments on another pointer, or a header.
-template <class C>
-struct Sent {
-  const void* buf;
-  C count;
-  MPI_Datatype datatype;
-};
-
-template <class C>
-Sent<C> sent_header(const node::MessageHeader& header) {
-  return {&header, static_cast<C>(header.sent_bytes()), MPI_BYTE};
-}
-
-// Whether a send may go by a header (not one that the host MPI buffers), and when it is complete.
-enum class Mode { direct, synchronous, buffered };
-
-inline Synchronous is_synchronous(Mode mode) {
-  return mode == Mode::synchronous ? Synchronous::yes : Synchronous::no;
-}
-
 // The host MPI may take a send as it is.
 template <class C>
 bool passes_send(const Sent<C>& call, int dest, MPI_Comm comm, Mode mode) {
   return engine().idle() && !has_posted_receives() && !needs_us(call.buf) &&
          (mode != Mode::synchronous || prober(call.count, call.datatype, dest, comm) < 0);
-}
-
-// Readies what a send gives to the host MPI, if it is not the buffer: a header, where `posted` says
-// so. `plain` is to be kept until the message is received.
-template <class C>
-Status post_send(core::StagedBuffer& buffer, const Sent<C>& call, int dest, MPI_Comm comm,
-                 Mode mode, node::MessageHeader& header, bool& posted, PlainMessage& plain) {
-  posted = false;
-  if (mode == Mode::buffered) return {};
-  ACCORD_TRY(post_message(buffer, call.count, call.datatype, dest, comm, header, posted,
-                          is_synchronous(mode)));
-  const int reader =
-      posted || mode != Mode::synchronous ? -1 : prober(call.count, call.datatype, dest, comm);
-  return reader < 0 ? Status()
-                    : post_or_mark(buffer, segment_of(call.count, call.datatype), reader, header,
-                                   posted, plain);
 }
 
 template <class C, class Native, class Twin>
@@ -146,6 +110,8 @@ int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Hand
   begin_message(story, d);
   if (story && d.recv.is_staged() && d.landing.is_present())
     story->took("posted", coll::reason::kSenderDecides);
+  if (story && d.send.is_staged() && handle == Handle::persistent && messaging.joined)
+    story->took("posted", coll::reason::kStartDecides);
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open();
   if (handle != Handle::persistent) {
@@ -307,8 +273,29 @@ ACCORD_SEND(Rsend, Irsend, Mode::direct)
 ACCORD_SEND(Bsend, Ibsend, Mode::buffered)
 #undef ACCORD_SEND
 
-// What a persistent send gives to the host MPI is the same each time, so that it never goes by a
-// header, but for a synchronous one that might be taken for one.
+// A persistent send, whose starts go by headers where they can.
+template <class C, class Make>
+int init_send(const char* name, const Sent<C>& call, const PersistentSend::Envelope& to, Mode mode,
+              MPI_Request* request, Make make) {
+  const core::CallScope scope(name, {"buf", call.buf});
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
+  Description d = description_of_send(call.buf, call.count, call.datatype);
+  check::Call checked(name, to.comm, {}, request, check::Lifetime::persistent);
+  checked.look(d);
+  d.looked_after =
+      mode == Mode::synchronous && prober(call.count, call.datatype, to.dest, to.comm) >= 0;
+  return issue_request(
+      story, to.comm, std::move(d), Handle::persistent, request,
+      [&](const void* send, void*) {
+        return make(Sent<C>{send, call.count, call.datatype});
+      },
+      [&](Description issued) {
+        return std::make_shared<PersistentSend>(std::move(issued.send), call.count, call.datatype,
+                                                to, mode);
+      });
+}
+
 #define ACCORD_SEND_INIT(Name, mode)                                                          \
   template <class C>                                                                          \
   int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
@@ -316,12 +303,10 @@ ACCORD_SEND(Bsend, Ibsend, Mode::buffered)
     const Sent<C> call{buf, count, datatype};                                                 \
     if (passes_send(call, dest, comm, mode))                                                  \
       return host::Name(buf, count, datatype, dest, tag, comm, request);                      \
-    if (mode == Mode::synchronous && prober(count, datatype, dest, comm) >= 0)                \
-      return init_probed_send(call.buf, count, datatype, dest, tag, comm, request);           \
-    return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype),        \
-                        Handle::persistent, request, [&](const void* send, void*) {           \
-                          return host::Name(send, count, datatype, dest, tag, comm, request); \
-                        });                                                                   \
+    return init_send(                                                                         \
+        "MPI_" #Name, call, {dest, tag, comm}, mode, request, [&](const Sent<C>& sent) {      \
+          return host::Name(sent.buf, sent.count, sent.datatype, dest, tag, comm, request);   \
+        });                                                                                   \
   }
 ACCORD_SEND_INIT(Send_init, Mode::direct)
 ACCORD_SEND_INIT(Ssend_init, Mode::synchronous)

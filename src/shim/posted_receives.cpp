@@ -3,6 +3,7 @@
 #include "shim/posted_receives.h"
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -41,19 +42,23 @@ class Looking final : public core::Operation {
   }
 
  private:
+  // To the end of what it brings: the program may not come back here for long, and the senders want
+  // their memory. What comes meanwhile is brought beside it, so that the links are never without
+  // one.
   void look() {
-    const auto batch = std::make_shared<p2p::SharedBatch>(outbox());
-    requests().look_at_each([&](core::HostRequest bits, core::Tracked& work) {
-      MPI_Status status;
-      int flag = 0;
-      const int code = host::Request_get_status(from_bits<MPI_Request>(bits), &flag, &status);
-      if (code == MPI_SUCCESS && flag != 0) work.fetch_early(completion_of(status), batch);
-    });
-    if (batch->fetches.size() != 0) {
-      // To its end: the program may not come back here for long, and the sender wants its memory.
-      batch->begin();
-      while (!batch->poll()) engine().port().pause();
-    }
+    std::list<std::shared_ptr<p2p::SharedBatch>> under_way;
+    do {
+      auto batch = std::make_shared<p2p::SharedBatch>(outbox());
+      requests().look_at_each([&](core::HostRequest request, core::Tracked& work) {
+        work.fetch_early(request, batch);
+      });
+      if (batch->fetches.size() != 0) {
+        batch->begin();
+        under_way.push_back(std::move(batch));
+      }
+      engine().port().pause();
+      std::erase_if(under_way, [](const auto& one) { return one->poll(); });
+    } while (!under_way.empty());
     outbox().own_board().looks.fetch_add(1, std::memory_order_release);
   }
 

@@ -317,10 +317,12 @@ int Request_free(MPI_Request* request) {
     return raise(from_bits<MPI_Comm>(work->context),
                  {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
-  if (work->active && !work->finished && work->early)
-    engine().submit_unawaited(std::make_shared<EarlyOrphan>(work));
-  if (!work->active || work->finished || work->early) return host::Request_free(request);
+  if (!work->active || work->finished) return host::Request_free(request);
   work->wanted();
+  if (work->early) {
+    engine().submit_unawaited(std::make_shared<EarlyOrphan>(work));
+    return host::Request_free(request);
+  }
   // Nobody waits for it: of a receive the message may never come.
   engine().submit_unawaited(
       std::make_shared<core::OrphanOperation>(bits, work, [](core::HostRequest orphan) {

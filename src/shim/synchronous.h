@@ -4,8 +4,7 @@
 // Synchronous sends, which are complete once they are received. A probe that reads a message since
 // it may be a header (held_messages.h) is no receive, but the host MPI knows no better. So messages
 // as long as a header, or its ticket, go by one themselves, whose receiver tells when it is
-// received (node::Outbox), or as they are where nobody takes them for headers. What the host MPI is
-// given for a persistent one is written anew for each start.
+// received (node::Outbox), or as they are where nobody takes them for headers.
 #pragma once
 
 #include <mpi.h>
@@ -62,54 +61,5 @@ class TrackedSend final : public TrackedMessage {
  private:
   PlainMessage plain_;
 };
-
-// A persistent one that may be a header: each start sends what it comes to by a request of its own,
-// while the user's one stays inactive for the host MPI.
-class PersistentProbedSend final : public core::Tracked {
- public:
-  PersistentProbedSend(MPI_Comm comm, core::StagedBuffer buffer, core::Segment segment,
-                       int receiver);
-  ~PersistentProbedSend() override;
-  PersistentProbedSend(const PersistentProbedSend&) = delete;
-  PersistentProbedSend& operator=(const PersistentProbedSend&) = delete;
-
-  // Makes both requests.
-  int init(int dest, int tag, MPI_Comm comm, MPI_Request* request);
-
-  Status start() override;
-  bool early_is_through() override;
-  bool cancel() override;
-  Status finish(const core::Completion&) override;
-
- private:
-  core::StagedBuffer buffer_;
-  const core::Segment segment_;
-  const int receiver_;
-  std::array<std::byte, sizeof(node::MessageHeader)> sent_{};
-  MPI_Request sending_ = MPI_REQUEST_NULL;
-  node::MessageHeader header_;
-  bool is_posted_ = false;
-  PlainMessage plain_;
-  bool is_sent_ = false;
-  bool is_through_ = true;
-  bool is_cancelled_ = false;
-  Status status_;
-};
-
-template <class C>
-int init_probed_send(const void* buf, C count, MPI_Datatype datatype, int dest, int tag,
-                     MPI_Comm comm, MPI_Request* request) {
-  auto buffer = Description::buffer(buf);
-  const core::Segment segment = segment_of(count, datatype);
-  buffer.reads(segment);
-  if (const Status opened = buffer.open(); !opened.ok()) return raise(comm, opened);
-  auto work = std::make_shared<PersistentProbedSend>(comm, std::move(buffer), segment,
-                                                     prober(count, datatype, dest, comm));
-  if (const int code = work->init(dest, tag, comm, request)) return code;
-  work->persistent = true;
-  work->active = false;
-  requests().track(to_bits(*request), std::move(work));
-  return MPI_SUCCESS;
-}
 
 }  // namespace accord::shim

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -97,8 +98,7 @@ class TrackedMessage : public core::Tracked {
   TrackedMessage(MPI_Comm comm, Description d, Amount amount, Posted posted = Posted::yes)
       : description_(std::move(d)), amount_(amount) {
     context = to_bits(comm);
-    if (posted == Posted::yes && may_fetch_early() && description_.recv.is_staged())
-      posted_.emplace();
+    if (posted == Posted::yes) begin_posted();
   }
   Status start() override {
     ACCORD_TRY(description_.send.copy_in());
@@ -118,12 +118,32 @@ class TrackedMessage : public core::Tracked {
 
   bool copies_out() const noexcept override { return description_.recv.is_staged(); }
   bool may_fetch_early() const noexcept override {
-    return amount_ == Amount::by_status && description_.landing.is_present() && !persistent &&
-           !early_fetch_;
+    return amount_ == Amount::by_status && description_.landing.is_present() && !early_fetch_;
   }
-  // Only of a rank of this node, and by a copy of ours: nothing else is brought without waiting.
-  void fetch_early(const core::Completion& completion,
+  void fetch_early(core::HostRequest request,
                    const std::shared_ptr<p2p::SharedBatch>& batch) override {
+    MPI_Status status;
+    int flag = 0;
+    const int code = host::Request_get_status(from_bits<MPI_Request>(request), &flag, &status);
+    if (code == MPI_SUCCESS && flag != 0) bring(completion_of(status), batch);
+  }
+
+  bool is_being_fetched() override { return batch_ && !batch_->poll(); }
+
+ protected:
+  void begin_posted() {
+    if (amount_ == Amount::by_status && description_.landing.is_present() &&
+        description_.recv.is_staged())
+      posted_.emplace();
+  }
+  void end_posted() { posted_.reset(); }
+  void forget_early() {
+    early_fetch_.reset();
+    batch_.reset();
+  }
+  bool is_brought() const noexcept { return early_fetch_.has_value(); }
+  // Only of a rank of this node, and by a copy of ours: nothing else is brought without waiting.
+  void bring(const core::Completion& completion, const std::shared_ptr<p2p::SharedBatch>& batch) {
     node::MessageHeader header;
     if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
       return;
@@ -139,13 +159,6 @@ class TrackedMessage : public core::Tracked {
     coll::set_last_path(path);
     posted_.reset();
   }
-
-  bool is_being_fetched() override { return batch_ && !batch_->poll(); }
-
- protected:
-  Description description_;
-
- private:
   Status end_early_fetch() {
     coll::set_last_path("node-p2p");
     while (batch_ && !batch_->poll()) engine().port().pause();
@@ -153,6 +166,9 @@ class TrackedMessage : public core::Tracked {
     return *early_fetch_;
   }
 
+  Description description_;
+
+ private:
   Amount amount_;
   std::optional<PostedReceive> posted_;
   std::optional<Status> early_fetch_;        // what has come of it so far
@@ -174,6 +190,8 @@ class PersistentReceive final : public TrackedMessage {
         receive_(std::move(receive)) {}
 
   Status start() override {
+    is_started_.store(false);
+    forget_early();
     ACCORD_TRY(TrackedMessage::start());
     HeldMessage held;
     early = held_ && take_held(source_, tag_, *held_, held);
@@ -185,6 +203,31 @@ class PersistentReceive final : public TrackedMessage {
     code_ = raise_here(receive_(description_.recv.host(), &held.handle, &receiving_));
     return Status::from_host(code_);
   }
+  void started() override {
+    begin_posted();
+    is_started_.store(true);
+  }
+  bool may_fetch_early() const noexcept override {
+    return is_started_.load() && TrackedMessage::may_fetch_early();
+  }
+  // MPICH 5.0.2 forgets the status of a persistent request when it has told it: so this completes
+  // it in the host MPI, which keeps the handle.
+  void fetch_early(core::HostRequest request,
+                   const std::shared_ptr<p2p::SharedBatch>& batch) override {
+    auto handle = from_bits<MPI_Request>(request);
+    int flag = kUntold;
+    const int code = host::Test(&handle, &flag, &told_);
+    if (flag == 0 && code == MPI_SUCCESS) return;
+    is_started_.store(false);
+    early = is_through_ = true;
+    code_ = code == MPI_SUCCESS && flag == kUntold ? MPI_ERR_OTHER : code;
+    origin_ = {told_.MPI_SOURCE, told_.MPI_TAG, 0, true};
+    if (code_ != MPI_SUCCESS) return;
+    bring(completion_of(told_), batch);
+    if (!is_brought()) return;
+    origin_.received_bytes = facts->received_bytes;
+    facts = origin_;
+  }
   bool early_is_through() override {
     if (is_through_) return true;
     int flag = kUntold;  // stays where the call has failed, and see has_error_function
@@ -193,11 +236,17 @@ class PersistentReceive final : public TrackedMessage {
     return is_through_;
   }
   Status finish(const core::Completion& completion) override {
+    is_started_.store(false);
     if (!early) return TrackedMessage::finish(completion);
+    end_posted();
+    if (is_brought()) return end_early_fetch();
     facts = origin_;
+    if (code_ != MPI_SUCCESS) give_up_cut_off(description_.landing, description_.recv.host());
     ACCORD_TRY(Status::from_host(code_));
     const core::Completion received = completion_of(told_);
     facts->received_bytes = received.received_bytes;
+    facts->is_cancelled = received.cancelled;
+    if (received.cancelled) return {};
     return finish_receive(description_, received, facts);
   }
 
@@ -217,6 +266,7 @@ class PersistentReceive final : public TrackedMessage {
   MPI_Status told_{};
   int code_ = MPI_SUCCESS;
   bool is_through_ = false;
+  std::atomic<bool> is_started_{false};  // in the host MPI, and not complete there
 };
 
 // A send of a header that the user holds as a request.

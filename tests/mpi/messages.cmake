@@ -6,7 +6,7 @@
 accord_mpi_test(NAME mpi.${flavour}.early FLAVOUR ${flavour} RANKS 2
   COMMAND accord_early_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1)
-foreach(program IN ITEMS messages probed_messages)
+foreach(program IN ITEMS messages probed_messages persistent_messages)
   foreach(mode IN ITEMS single threads)
     accord_mpi_test(NAME mpi.${flavour}.${program}.${mode} FLAVOUR ${flavour} RANKS 2
       COMMAND accord_${program}_${flavour} ${mode} PRELOAD accord LABELS mpi TIMEOUT 60

@@ -14,6 +14,7 @@ inline constexpr const char* kNothingStaged = "no buffer on a device";
 inline constexpr const char* kRefused = "left to the host MPI to refuse";
 inline constexpr const char* kPointToPoint = "point-to-point";
 inline constexpr const char* kSenderDecides = "point-to-point, as its sender decides";
+inline constexpr const char* kStartDecides = "point-to-point, as each start decides";
 inline constexpr const char* kByHeader = "point-to-point within the node";
 inline constexpr const char* kIntercommunicator = "intercommunicator";
 inline constexpr const char* kNotOneWorld = "ranks not of one MPI_COMM_WORLD";
