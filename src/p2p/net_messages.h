@@ -50,8 +50,6 @@ class NetMessages final : public node::Lender {
   NetMessages(net::Mail& mail, const Cookie& cookie, std::uint32_t rank, std::uint32_t ranks)
       : mail_(mail), cookie_(cookie), rank_(rank), ranks_(ranks) {}
 
-  // Whether a buffer is one that the network reads itself.
-  bool reaches(const core::StagedBuffer& buffer) const { return mail_.reaches(buffer.where()); }
   // Readies `segment` of a buffer for `receiver`, by this design if it can be, or says no: then
   // there is no header. After an error there may be one all the same, which brings the receiver an
   // error, too.

@@ -2,13 +2,16 @@
 // Copyright 2026 The Accord authors
 //
 // What the ranks of a window send each other where an origin does not reach the target's memory
-// itself: a header, and what is long after it as a second message. Plain bytes.
+// itself: a header, and what is long after it as a second message. Plain bytes. What goes by a
+// transport is in neither: the question of a put names what its origin offers, and the reply to a
+// get names what the target offers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "rma/target.h"
+#include "rma/transports.h"
 
 namespace accord::rma::message {
 
@@ -34,7 +37,9 @@ struct Header {
   std::uint64_t pieces = 0;
   Update update;
   LockKind lock = LockKind::shared;
-  std::uint32_t code = 0;  // a StatusCode, of replies
+  std::int32_t transport = Transports::kNone;  // of a put or get
+  net::Transport::Name offer = 0;              // of what goes by it; 0: there is none
+  std::uint32_t code = 0;                      // a StatusCode, of replies
   char text[108] = "";
 };
 

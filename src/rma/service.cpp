@@ -43,9 +43,19 @@ Status Service::ask(int target, const Question& question, Result result,
   header.number = ++numbers_;
   progress->left.fetch_add(1, std::memory_order_relaxed);
   peers_[static_cast<std::size_t>(target)].asked.fetch_add(1, std::memory_order_relaxed);
-  asked_.emplace(header.number, Asked{target, std::move(result), progress});
+  Asked& asked = asked_[header.number];
+  asked.target = target;
+  asked.result = std::move(result);
+  asked.progress = progress;
+  asked.transport = header.transport;
+  asked.memory = question.memory;
+  const bool is_transported = header.transport != Transports::kNone;
+  const bool offers = is_transported && header.kind == Kind::put;
+  asked.gets = is_transported && header.kind == Kind::get;
+  if (offers) offer(target, header, question.memory);
   const Status sent = send(target, header, std::move(body));
   if (sent.ok()) return {};
+  if (offers) moving_.pop_back();  // which takes it back
   asked_.erase(header.number);
   progress->left.fetch_sub(1, std::memory_order_relaxed);
   peers_[static_cast<std::size_t>(target)].asked.fetch_sub(1, std::memory_order_relaxed);
@@ -57,7 +67,8 @@ Status Service::take_error(int target) {
   return std::exchange(peers_[static_cast<std::size_t>(target)].error, Status());
 }
 
-// With the lock held.
+// What follows works with the lock held.
+
 Status Service::send(int to, Header header, Bytes body) {
   header.from = rank_;
   header.body_bytes = body.size();
@@ -89,8 +100,9 @@ Status Service::receive_next() {
 core::Operation::Phase Service::advance(core::HostPort&) {
   const std::lock_guard<std::mutex> locked(mutex_);
   if (is_closed_.load(std::memory_order_acquire)) return end_all();
+  Status status = look_at_moving();
   if (!broken_.ok()) return Phase::issued;
-  Status status = receive();
+  if (status.ok()) status = receive();
   if (status.ok()) status = look_at_sends();
   if (status.ok()) status = serve();
   if (status.ok()) status = grant_locks();
@@ -100,15 +112,17 @@ core::Operation::Phase Service::advance(core::HostPort&) {
 }
 
 // What has been sent is there: its receivers have said so, or live no more. Then the host MPI may
-// keep what it was to send for good.
+// keep what it was to send for good. What goes by a transport ends soon.
 core::Operation::Phase Service::end_all() {
+  for (const Moving& moving : moving_) moving.end->stop();
+  (void)look_at_moving();
   if (broken_.ok()) keep_first(broken_, look_at_sends());
   std::erase_if(sends_, [&](Outgoing& out) {
     if (check_peer(lines_, out.to).ok()) return false;
     (void)new Outgoing(std::move(out));
     return true;
   });
-  if (broken_.ok() && !sends_.empty()) return Phase::issued;
+  if ((broken_.ok() && !sends_.empty()) || !moving_.empty()) return Phase::issued;
   wire_->cancel_named(next_);
   return Phase::done;
 }
@@ -116,15 +130,10 @@ core::Operation::Phase Service::end_all() {
 // Nothing can be expected any more.
 void Service::fail(const Status& status) {
   broken_ = status;
-  for (auto& [number, asked] : asked_) {
-    keep_first(asked.progress->status, status);
-    asked.progress->left.fetch_sub(1, std::memory_order_release);
-  }
-  asked_.clear();
-  for (Peer& peer : peers_) {
-    peer.error = status;
-    peer.asked.store(0, std::memory_order_release);
-  }
+  for (Peer& peer : peers_) peer.error = status;
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, asked] : asked_) numbers.push_back(number);
+  for (const std::uint64_t number : numbers) give_up(number, status);
 }
 
 Status Service::receive() {
@@ -210,9 +219,11 @@ Status Service::serve() {
   return {};
 }
 
-Status Service::answer(const Header& question, const Status& outcome, Bytes body) {
+Status Service::answer(const Header& question, const Status& outcome, Bytes body,
+                       net::Transport::Name offer) {
   Header reply;
   reply.number = question.number;
+  reply.offer = offer;
   reply.code = static_cast<std::uint32_t>(outcome.code());
   const std::size_t length = std::min(outcome.message().size(), sizeof reply.text - 1);
   std::memcpy(reply.text, outcome.message().data(), length);
@@ -237,6 +248,7 @@ Status Service::handle(Incoming& incoming) {
   Pieces pieces(header.pieces);
   const std::size_t pieces_bytes = pieces.size() * sizeof(Piece);
   if (pieces_bytes != 0) std::memcpy(pieces.data(), incoming.body.data(), pieces_bytes);
+  if (header.transport != Transports::kNone) return move_for_peer(header, pieces.front());
   std::byte* const data = incoming.body.data() + pieces_bytes;
   const Pieces whole{{0, size_of(pieces)}};
   Bytes result;
@@ -272,24 +284,51 @@ Status Service::handle(Incoming& incoming) {
 
 void Service::end(const Header& reply, const Bytes& body) {
   const auto found = asked_.find(reply.number);
-  if (found == asked_.end() || found->second.target != reply.from) return;
-  Asked asked = std::move(found->second);
-  asked_.erase(found);
-  Status status;
+  if (found == asked_.end() || found->second.target != reply.from || found->second.is_replied)
+    return;
+  found->second.is_replied = true;
+  stop_moving(reply.number);
+  end_part(reply.number, take_reply(reply, body, found->second));
+}
+
+Status Service::take_reply(const Header& reply, const Bytes& body, Asked& asked) {
   if (reply.code != 0)
-    status = Status(status_code_of_peer(reply.code),
-                    std::string(reply.text, ::strnlen(reply.text, sizeof reply.text)));
-  else if (body.size() != size_of(asked.result.pieces))
-    status = Status(StatusCode::mismatch, "a reply of another length than was asked for");
-  else if (!body.empty())
-    status = unpack(asked.result.place, asked.result.pieces, body.data());
+    return {status_code_of_peer(reply.code),
+            std::string(reply.text, ::strnlen(reply.text, sizeof reply.text))};
+  if (body.size() != size_of(asked.result.pieces))
+    return {StatusCode::mismatch, "a reply of another length than was asked for"};
+  if (!body.empty()) return unpack(asked.result.place, asked.result.pieces, body.data());
+  if (asked.gets == (reply.offer == 0))
+    return {StatusCode::mismatch, "a reply that offers what was not asked for"};
+  if (!asked.gets) return {};
+  Moving& moving = moving_.emplace_back();
+  moving.end = transports_->find(asked.transport)->fetch(asked.target, reply.offer, asked.memory);
+  moving.asked = reply.number;
+  ++asked.left;
+  return {};
+}
+
+// An operation is done with the last of its parts.
+void Service::end_part(std::uint64_t number, const Status& status) {
+  const auto found = asked_.find(number);
+  if (found == asked_.end()) return;
+  keep_first(found->second.status, status);
+  if (--found->second.left > 0) return;
+  const Asked asked = std::move(found->second);
+  asked_.erase(found);
   Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
-  if (!status.ok()) {
-    keep_first(peer.error, status);
-    keep_first(asked.progress->status, std::move(status));
-  }
+  keep_first(peer.error, asked.status);
+  keep_first(asked.progress->status, asked.status);
   asked.progress->left.fetch_sub(1, std::memory_order_release);
   peer.asked.fetch_sub(1, std::memory_order_release);
+}
+
+// There will be no reply. What is under way by a transport has the user's memory until it ends.
+void Service::give_up(std::uint64_t number, const Status& why) {
+  Asked& asked = asked_.at(number);
+  if (std::exchange(asked.is_replied, true)) return;
+  stop_moving(number);
+  end_part(number, why);
 }
 
 // In the order in which they were asked for, but for those that may be shared.
@@ -358,20 +397,11 @@ Status Service::look_at_lives() {
 }
 
 void Service::fail_what_the_dead_were_asked() {
-  for (auto next = asked_.begin(); next != asked_.end();) {
-    Asked& asked = next->second;
-    const Status alive = check_peer(lines_, asked.target);
-    if (alive.ok()) {
-      ++next;
-      continue;
-    }
-    Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
-    keep_first(peer.error, alive);
-    keep_first(asked.progress->status, alive);
-    asked.progress->left.fetch_sub(1, std::memory_order_release);
-    peer.asked.fetch_sub(1, std::memory_order_release);
-    next = asked_.erase(next);
-  }
+  std::vector<std::uint64_t> lost;
+  for (const auto& [number, asked] : asked_)
+    if (!check_peer(lines_, asked.target).ok()) lost.push_back(number);
+  for (const std::uint64_t number : lost)
+    give_up(number, check_peer(lines_, asked_.at(number).target));
 }
 
 }  // namespace accord::rma

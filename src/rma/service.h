@@ -4,8 +4,9 @@
 // One-sided operations by messages: between nodes, and where memory cannot be exported or its kind
 // is known to the target alone. An origin asks, the target does it in any MPI call or by the
 // progress thread, and replies when it is done. Requests of one origin are carried out in their
-// order, so that its accumulates are; those of different origins do not wait for each other. Active
-// from the creation of the window to its end.
+// order, so that its accumulates are; those of different origins do not wait for each other. A put
+// or get by a transport is begun in that order, and its bytes come while others are carried out.
+// Active from the creation of the window to its end.
 #pragma once
 
 #include <atomic>
@@ -26,6 +27,7 @@
 #include "node/life_line.h"
 #include "rma/messages.h"
 #include "rma/target.h"
+#include "rma/transports.h"
 
 namespace accord::rma {
 
@@ -45,13 +47,14 @@ struct Result {
 
 class Service final : public core::Operation {
  public:
-  // `own`: this rank's memory, which outlives the service.
+  // `own`: this rank's memory. It outlives the service, as do the transports; null: there are none.
   Service(std::unique_ptr<core::Wire> wire, int rank, int size, const Target& own,
-          const LifeLines& lines)
+          const LifeLines& lines, Transports* transports = nullptr)
       : wire_(std::move(wire)),
         rank_(rank),
         own_(own),
         lines_(lines),
+        transports_(transports),
         peers_(static_cast<std::size_t>(size)) {
     is_standing_ = true;
   }
@@ -72,6 +75,8 @@ class Service final : public core::Operation {
     std::span<const Piece> pieces;
     std::span<const std::byte> data;     // packed
     std::span<const std::byte> compare;  // after it
+    // By the transport that the header names: what a put reads, and where a get writes.
+    net::Memory memory = {};
   };
   Status ask(int target, const Question& question, Result result,
              const std::shared_ptr<Progress>& progress);
@@ -116,6 +121,20 @@ class Service final : public core::Operation {
     int target = -1;
     Result result;
     std::shared_ptr<Progress> progress;
+    // By a transport: where it brings what is got.
+    bool gets = false;
+    std::int32_t transport = Transports::kNone;
+    net::Memory memory;
+    int left = 1;  // its reply, and what goes by the transport
+    bool is_replied = false;
+    Status status;
+  };
+  // This rank's end of what goes by a transport.
+  struct Moving {
+    std::unique_ptr<net::Transport::End> end;
+    std::uint64_t asked = 0;  // what this rank has asked for; 0: a peer has
+    bool is_answered = true;  // else the peer's question is, once it has ended
+    Header question;
   };
   struct Peer {
     std::atomic<std::uint64_t> asked{0};
@@ -138,10 +157,18 @@ class Service final : public core::Operation {
   Status look_at_sends();
   Status serve();
   Status handle(Incoming& incoming);
-  Status answer(const Header& question, const Status& outcome, Bytes body = {});
+  Status answer(const Header& question, const Status& outcome, Bytes body = {},
+                net::Transport::Name offer = 0);
+  void offer(int target, Header& header, const net::Memory& from);
+  Status move_for_peer(const Header& question, const Piece& run);
+  Status look_at_moving();
+  void stop_moving(std::uint64_t number) noexcept;
   Status do_update(const Header& header, std::span<const Piece> pieces, const std::byte* data,
                    Bytes& result);
   void end(const Header& reply, const Bytes& body);
+  Status take_reply(const Header& reply, const Bytes& body, Asked& asked);
+  void end_part(std::uint64_t number, const Status& status);
+  void give_up(std::uint64_t number, const Status& why);
   Status grant_locks();
   Status give_back_lock(const Header& question);
   Status look_at_lives();
@@ -153,6 +180,7 @@ class Service final : public core::Operation {
   const int rank_;
   const Target& own_;
   const LifeLines& lines_;
+  Transports* const transports_;
 
   mutable std::mutex mutex_;  // guards what follows, but for what only advance touches
   std::vector<Peer> peers_;   // by rank
@@ -161,6 +189,7 @@ class Service final : public core::Operation {
   std::unordered_map<std::uint64_t, Asked> asked_;
   std::uint64_t numbers_ = 0;
   std::deque<Outgoing> sends_;
+  std::list<Moving> moving_;
   Status broken_;
 
   Silence::Clock::time_point looked_at_{};  // at lives

@@ -54,6 +54,14 @@ Status Target::check(std::span<const Piece> pieces) const {
   return {};
 }
 
+Status Target::locate(const Piece& run, std::byte*& start) const {
+  if (memory_.is_absolute)
+    return {StatusCode::unsupported, "a dynamic window's memory goes by messages alone"};
+  ACCORD_TRY(check({&run, 1}));
+  start = address_in(memory_, run.offset_bytes);
+  return {};
+}
+
 Status Target::update(const Update& update, std::span<const Piece> pieces, const std::byte* in,
                       std::byte* result) const {
   ACCORD_TRY(check(pieces));

@@ -79,6 +79,8 @@ class Target {
     ACCORD_TRY(check(pieces));
     return move(memory_, pieces, origin, origin_pieces);
   }
+  // Where a run lies, for whoever else moves it.
+  Status locate(const Piece& run, std::byte*& start) const;
   Status get(std::span<const Piece> pieces, const Place& result,
              std::span<const Piece> result_pieces) const {
     ACCORD_TRY(check(pieces));

@@ -69,6 +69,32 @@ Status Window::ask(int target, const Service::Question& question, Result result,
                        progress != nullptr ? progress : std::make_shared<Progress>());
 }
 
+// Where both ends are one run of memory that one may move; `run`: this rank's.
+std::int32_t Window::find_transport(int target, std::span<const Piece> there, const End& here,
+                                    net::Memory& run) {
+  const device::PointerInfo& where = here.place.where;
+  const bool may_lie_there =
+      where.kind == device::MemoryKind::device || !device::needs_staging(where);
+  if (transports_ == nullptr || route(target) != Route::messages || is_dynamic_ ||
+      !rank_at(target).is_on_device || here.place.is_absolute || !may_lie_there ||
+      there.size() != 1 || here.pieces.empty() ||
+      here.pieces.front().length_bytes < there.front().length_bytes)
+    return Transports::kNone;
+  run = {address_in(here.place, here.pieces.front().offset_bytes),
+         static_cast<std::size_t>(there.front().length_bytes), where};
+  return transports_->choose(target, run.size_bytes, where);
+}
+
+Status Window::ask_by_transport(Kind kind, int target, const Pieces& there, std::int32_t transport,
+                                const net::Memory& run, const ProgressPointer& progress) {
+  Service::Question question;
+  question.header.kind = kind;
+  question.header.transport = transport;
+  question.pieces = there;
+  question.memory = run;
+  return ask(target, question, {}, progress);
+}
+
 Status Window::put(int target, const Extent& there, const End& origin,
                    const ProgressPointer& progress) {
   const Pieces& pieces = there.pieces;
@@ -78,6 +104,10 @@ Status Window::put(int target, const Extent& there, const End& origin,
     ACCORD_TRY(batch_.add(Batch::Direction::put, {near->memory(), pieces, there.layout}, origin));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
+  net::Memory run;
+  const std::int32_t transport = find_transport(target, pieces, origin, run);
+  if (transport != Transports::kNone)
+    return ask_by_transport(Kind::put, target, pieces, transport, run, progress);
   return for_each_part(
       size_of(pieces), question_bytes(pieces), 1, [&](std::uint64_t first, std::uint64_t length) {
         Room room;
@@ -101,6 +131,10 @@ Status Window::get(int target, const Extent& there, const End& result,
     ACCORD_TRY(batch_.add(Batch::Direction::get, result, {near->memory(), pieces, there.layout}));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
+  net::Memory run;
+  const std::int32_t transport = find_transport(target, pieces, result, run);
+  if (transport != Transports::kNone)
+    return ask_by_transport(Kind::get, target, pieces, transport, run, progress);
   return for_each_part(
       size_of(pieces), question_bytes(pieces), 1, [&](std::uint64_t first, std::uint64_t length) {
         Service::Question question;

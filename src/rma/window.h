@@ -7,7 +7,8 @@
 // - host: the rank's part is host memory: the host MPI's own operations and locks.
 // - direct: the memory is open in this process, on the target's node, and the target need not call
 //   MPI. Puts and gets go in batches, updates are done when their call returns.
-// - messages: the target does what it is asked for (service.h).
+// - messages: the target does what it is asked for (service.h). What is long then goes by a
+//   transport (transports.h), where both ends are one run.
 // Locks of the window and of updates lie with the target, in words that its node shares, so that
 // routes may differ from origin to origin. Knows no mpi.h: epochs of active targets are the shim's.
 #pragma once
@@ -31,6 +32,7 @@
 #include "rma/batch.h"
 #include "rma/service.h"
 #include "rma/target.h"
+#include "rma/transports.h"
 
 namespace accord::rma {
 
@@ -58,8 +60,9 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   // All ranks come here together, and all succeed or none. `wire` is for messages, if some rank
-  // needs them.
-  Status open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather);
+  // needs them; so are the transports, if there are any.
+  Status open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather,
+              std::unique_ptr<Transports> transports = nullptr);
   // What every rank tells all others of its part. How its memory is reached it tells those of its
   // node alone, by the page of its words.
   struct Told {
@@ -69,6 +72,7 @@ class Window {
     std::uint64_t size_bytes = 0;
     std::int64_t unit_bytes = 1;
     std::uint8_t is_host = 0;
+    std::uint8_t is_on_device = 0;  // all of it
     std::uint8_t is_dynamic = 0;
     std::uint8_t ok = 1;
   };
@@ -80,6 +84,11 @@ class Window {
   // What an operation on these bytes goes by.
   Route route_to(int target, std::span<const Piece> pieces) {
     return reached(target, pieces) != nullptr ? Route::direct : route(target);
+  }
+  // Whether such a put or get goes by a transport now.
+  bool is_transported(int target, const Extent& there, const End& here) {
+    net::Memory run;
+    return find_transport(target, there.pieces, here, run) != Transports::kNone;
   }
   std::int64_t unit_bytes(int target) const noexcept { return rank_at(target).unit_bytes; }
   bool has_host_memory() const noexcept { return has_host_memory_; }
@@ -139,6 +148,7 @@ class Window {
     Route route = Route::host;
     std::uint64_t size_bytes = 0;
     std::int64_t unit_bytes = 1;
+    bool is_on_device = false;
     Target target;  // direct
     node::PeerMemory memory;
     std::unique_ptr<node::SharedPages> words;
@@ -158,6 +168,11 @@ class Window {
   node::MemoryHandle export_attached(const DeviceRanges::Entry& entry);
   Status begin(int target, std::span<const Piece> pieces);
   Status check_bounds(int target, std::span<const Piece> pieces) const;
+  std::int32_t find_transport(int target, std::span<const Piece> there, const End& here,
+                              net::Memory& run);
+  Status ask_by_transport(message::Kind kind, int target, const Pieces& there,
+                          std::int32_t transport, const net::Memory& run,
+                          const ProgressPointer& progress);
   Status ask(int target, const Service::Question& question, Result result,
              const ProgressPointer& progress);
   Status update_by_message(int target, const Update& update, std::span<const Piece> pieces,
@@ -194,6 +209,7 @@ class Window {
   std::mutex attached_mutex_;                             // guards what follows
   std::map<std::pair<int, std::size_t>, Opened> opened_;  // by target and slot
   node::Registration registration_;
+  std::unique_ptr<Transports> transports_;
   std::shared_ptr<Service> service_;
   std::mutex locks_mutex_;
   bool all_locked_ = false;

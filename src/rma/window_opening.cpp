@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{10};
 
-bool is_exportable(const Part& part) {
+bool is_of_one_allocation(const Part& part) {
   const auto* const begin = static_cast<const std::byte*>(part.where.base);
   return part.size_bytes != 0 && part.where.kind == device::MemoryKind::device &&
          part.base >= begin && part.base + part.size_bytes <= begin + part.where.size_bytes;
@@ -65,6 +65,7 @@ Status Window::prepare(const Part& part, Told& mine) {
   mine.unit_bytes = part.unit_bytes;
   mine.is_dynamic = part.is_dynamic ? 1 : 0;
   const bool is_on_device = device::needs_staging(part.where);
+  mine.is_on_device = is_of_one_allocation(part) ? 1 : 0;
   mine.is_host = !part.is_dynamic && part.size_bytes != 0 && !is_on_device;
   Rank& own = rank_at(rank_);
   own.words = std::make_unique<node::SharedPages>();
@@ -75,7 +76,7 @@ Status Window::prepare(const Part& part, Told& mine) {
   if (device >= 0) page.kernels = runtime.kernel_place(device);
   ACCORD_TRY(port_.open());
   mine.port = port_.address();
-  if (!is_exportable(part)) return {};
+  if (!is_of_one_allocation(part)) return {};
   const Status made = registration_.make(*part.where.runtime, part.where, mine.port.process);
   if (!made.ok()) {  // its peers ask by messages
     log::debug("a window's memory cannot be exported: {}", made.message());
@@ -208,8 +209,9 @@ Status Window::find_mixed(const std::vector<Told>& all, const Allgather& allgath
   return {};
 }
 
-Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
-                    const Allgather& allgather) {
+Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather,
+                    std::unique_ptr<Transports> transports) {
+  transports_ = std::move(transports);
   ranks_ = std::vector<Rank>(static_cast<std::size_t>(size_));
   lines_.resize(ranks_.size());
   is_dynamic_ = part.is_dynamic;
@@ -237,6 +239,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
     Rank& rank = rank_at(peer);
     rank.size_bytes = one.size_bytes;
     rank.unit_bytes = one.unit_bytes;
+    rank.is_on_device = one.is_on_device != 0;
     has_host_memory_ = has_host_memory_ || one.is_host != 0;
     if (peer == rank_)
       rank.route = one.is_host != 0 ? Route::host : Route::direct;
@@ -256,7 +259,8 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
     return {StatusCode::unsupported,
             "a window on device memory that some rank cannot reach itself needs a progress thread, "
             "and the MPI allows none"};
-  service_ = std::make_shared<Service>(std::move(wire), rank_, size_, own.target, lines_);
+  service_ = std::make_shared<Service>(std::move(wire), rank_, size_, own.target, lines_,
+                                       transports_.get());
   watch_far_ranks();
   const Status started = service_->open();
   if (started.ok())
@@ -291,7 +295,7 @@ node::MemoryHandle Window::export_attached(const DeviceRanges::Entry& entry) {
   part.size_bytes = entry.size_bytes;
   part.where = device::classify(part.base);
   node::Registration made;
-  if (!is_exportable(part) ||
+  if (!is_of_one_allocation(part) ||
       !made.make(*part.where.runtime, part.where, ports_[static_cast<std::size_t>(rank_)].process)
            .ok())
     return {};

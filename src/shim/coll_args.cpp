@@ -139,7 +139,8 @@ coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
     };
     if (messaging.net_joined) {
       made.host.make_transport = [](unsigned design, core::Wire& wire) {
-        return std::make_unique<coll::NetTransport>(net_mail(), *net::design_at(design), wire);
+        return std::make_unique<coll::NetTransport>(
+            net_mail(), *net::design_at(design), [&wire](int rank) { return wire.job_rank(rank); });
       };
       made.host.has_idle_core = has_idle_core;
     }

@@ -319,9 +319,14 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
                                      std::size_t size_bytes) {
   const CommState* const state = comm_state(comm);
   const coll::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
+  return design_of_bytes(info, buffer.where(), size_bytes);
+}
+
+const net::Design* design_of_bytes(const coll::AlgorithmChoice* info,
+                                   const device::PointerInfo& where, std::size_t size_bytes) {
   const auto asked = coll::asked_for_net_message(coll::sources_with(info), size_bytes);
   const coll::NetWay way = coll::outcome(size_bytes, asked,
-                                         {.is_reached = net_messages().reaches(buffer),
+                                         {.is_reached = net_mail().reaches(where),
                                           .has_rdma = device::rdma_adapter_on_machine(),
                                           .has_idle_core = has_idle_core()});
   return way.way == coll::NetWay::Way::design ? net::design_at(way.design) : nullptr;

@@ -141,6 +141,9 @@ coll::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes);
 // The same to a rank of another node; null: in messages of the host MPI.
 const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
                                      std::size_t size_bytes);
+// The same of bytes in such memory, by a communicator's info or null.
+const net::Design* design_of_bytes(const coll::AlgorithmChoice* info,
+                                   const device::PointerInfo& where, std::size_t size_bytes);
 
 // Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
 // no room, it waits for receivers to make some, but no longer than staging takes.

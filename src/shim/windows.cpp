@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "device/registry.h"
 #include "shim/canonical.h"
+#include "shim/window_transports.h"
 
 namespace accord::shim {
 
@@ -188,10 +189,12 @@ Status open_window(WindowState& state, const CommState& ranks, const GivenPart& 
                  .is_dynamic = part.flavor == MPI_WIN_FLAVOR_DYNAMIC};
   if (mine.size_bytes != 0) mine.where = device::classify_argument(part.base);
   state.ours = std::make_unique<rma::Window>(engine(), ranks.rank, ranks.size, combine);
-  return state.ours->open(mine, std::make_unique<WindowWire>(state.comm),
-                          [&](const void* one, void* all, std::size_t size_bytes) {
-                            return gather(state.comm, one, all, size_bytes);
-                          });
+  return state.ours->open(
+      mine, std::make_unique<WindowWire>(state.comm),
+      [&](const void* one, void* all, std::size_t size_bytes) {
+        return gather(state.comm, one, all, size_bytes);
+      },
+      window_transports(comm));
 }
 
 void close_window(WindowState& state) {

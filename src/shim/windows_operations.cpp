@@ -256,8 +256,13 @@ Status start(const OneSided& call, rma::Window& window, Ends& ends,
   }
 }
 
-const char* path_of(rma::Route route) {
-  return route == rma::Route::direct ? "window-direct" : "window-messages";
+const char* path_of(const OneSided& call, rma::Window& window, const Ends& ends) {
+  const int target = call.target_rank;
+  if (window.route_to(target, ends.target.pieces) == rma::Route::direct) return "window-direct";
+  const bool may_be_transported = call.kind == Kind::put || call.kind == Kind::get;
+  return may_be_transported && window.is_transported(target, ends.target, ends.origin)
+             ? "window-network"
+             : "window-messages";
 }
 
 }  // namespace
@@ -303,7 +308,7 @@ int carry_out(const char* name, const OneSided& given, MPI_Win win, MPI_Request*
   if (!ends_of(call, window, ends)) return by_host(call, win, request, host_call);
   if (window.is_mixed() && !window.is_on_device(call.target_rank, ends.target.pieces))
     return by_host(call, win, request, host_call);
-  coll::set_last_path(path_of(window.route_to(call.target_rank, ends.target.pieces)));
+  coll::set_last_path(path_of(call, window, ends));
   if (const Status started = start(call, window, ends, progress); !started.ok())
     return raise_on_window(win, started);
   return request != nullptr ? give_request(win, progress, request) : MPI_SUCCESS;

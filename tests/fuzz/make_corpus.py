@@ -288,6 +288,11 @@ write(
     + question(LOCK, lock=2, how=5)
     + question(UNLOCK)
     + question(UNLOCK, lock=2),
+    transported=b"\0"
+    + question(PUT, [(0, 8)], lock=128 + 16)
+    + question(GET, [(8, 8)], lock=128)
+    + question(PUT, [(250, 8)], lock=128 + 16)
+    + question(GET, [(0, 8)], lock=128 + 32),
     replies=b"\0" + question(REPLY, [], b"abcdefgh") + question(REPLY, code=5) + question(LIFE),
     raw=b"\0" + struct.pack("<BH", 0, 4) + b"half" + struct.pack("<BH", 2, 0),
 )

@@ -79,6 +79,46 @@ class InputWire final : public core::Wire {
   std::size_t sent_ = 0;
 };
 
+// What is offered has come, and what is fetched is, at once.
+class InputTransport final : public net::Transport {
+ public:
+  bool takes(const device::PointerInfo&) const override { return true; }
+  bool reaches(int) override { return true; }
+  std::unique_ptr<net::Transport::End> offer(int rank, const net::Memory& from,
+                                             Name& name) override {
+    FUZZ_CHECK(rank > kOwn && rank < kRanks);
+    name = 1;
+    std::vector<std::byte> read(from.size_bytes);
+    if (!read.empty()) std::memcpy(read.data(), from.start, read.size());
+    return std::make_unique<End>();
+  }
+  std::unique_ptr<net::Transport::End> fetch(int rank, Name, const net::Memory& to) override {
+    FUZZ_CHECK(rank > kOwn && rank < kRanks);
+    if (to.size_bytes != 0) std::memset(to.start, 1, to.size_bytes);
+    return std::make_unique<End>();
+  }
+  void dismiss(int rank, Name) noexcept override { FUZZ_CHECK(rank > kOwn && rank < kRanks); }
+
+ private:
+  class End final : public net::Transport::End {
+   public:
+    Status poll(bool& ended) override {
+      ended = true;
+      return {};
+    }
+    void stop() noexcept override {}
+  };
+};
+
+class InputTransports final : public rma::Transports {
+ public:
+  std::int32_t choose(int, std::size_t, const device::PointerInfo&) override { return 0; }
+  net::Transport* find(std::int32_t number) override { return number == 0 ? &one_ : nullptr; }
+
+ private:
+  InputTransport one_;
+};
+
 Status add(const rma::Update&, const std::byte* in, std::byte* inout, std::size_t size_bytes) {
   for (std::size_t i = 0; i < size_bytes; ++i)
     inout[i] = std::byte(std::to_integer<int>(inout[i]) + std::to_integer<int>(in[i]));
@@ -100,8 +140,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                  : rma::Target(rma::Place::host(memory.data()), &words, kOwn, &lines, add, nullptr,
                                kBytes);
   std::deque<Message> coming;
-  auto service =
-      std::make_shared<rma::Service>(std::make_unique<InputWire>(coming), kOwn, kRanks, own, lines);
+  InputTransports transports;
+  auto service = std::make_shared<rma::Service>(std::make_unique<InputWire>(coming), kOwn, kRanks,
+                                                own, lines, &transports);
   FUZZ_CHECK(service->open().ok());
   test::IdlePort port;
   const auto go_on = [&] {
@@ -128,7 +169,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       packet.header.from = message.from;
       packet.header.number = input.value<std::uint8_t>() % 4;
       packet.header.pieces = input.value<std::uint8_t>() % 8;
-      packet.header.lock = static_cast<rma::LockKind>(input.value<std::uint8_t>() % 4);
+      const auto more = input.value<std::uint8_t>();
+      packet.header.lock = static_cast<rma::LockKind>(more % 4);
+      if ((more & 128) != 0) packet.header.transport = more >> 5 & 1;
+      packet.header.offer = more >> 4 & 1;
       packet.header.update.op = (how & 8) != 0 ? rma::Update::kReplace : how >> 4;
       packet.header.update.element_bytes = input.value<std::uint8_t>();
       packet.header.code = input.value<std::uint8_t>();

@@ -32,4 +32,25 @@ if(flavour IN_LIST thorough)
   accord_mpi_test(NAME mpi.${flavour}.window_programs.nodes FLAVOUR ${flavour} RANKS 3
     COMMAND accord_window_programs_${flavour} --seed 1001 --count 50 PRELOAD accord LABELS mpi TIMEOUT 120
     ENVIRONMENT ${on_nodes})
+  # Long puts and gets by a design, where one is asked for.
+  foreach(row IN ITEMS "none messages" "staged messages ACCORD_NET_DESIGN=direct ACCORD_ALGORITHM=net_send:staged"
+                       "direct network ACCORD_NET_DESIGN=direct"
+                       "late network ACCORD_NET_DESIGN=direct ACCORD_TEST_COPY_POLLS=3"
+                       "passive network ACCORD_NET_DESIGN=passive" "active1 network ACCORD_NET_DESIGN=active1"
+                       "active2 network ACCORD_NET_DESIGN=active2")
+    separate_arguments(row)
+    list(POP_FRONT row name way)
+    if(way STREQUAL "network" AND NOT ACCORD_UCX_LIBRARY)
+      continue()
+    endif()
+    accord_mpi_test(NAME ${windows}.by_${way}.${name} FLAVOUR ${flavour} RANKS 2
+      COMMAND accord_window_network_${flavour} ${way} PRELOAD accord LABELS mpi TIMEOUT 120
+      ENVIRONMENT ${on_nodes} ${ACCORD_UCX_ENVIRONMENT} ACCORD_UCX_TLS=tcp ACCORD_PROXY_CHUNK_BYTES=64K ${row})
+    # The same, and short ones that are one run.
+    if(way STREQUAL "network" AND NOT name STREQUAL "late")
+      accord_mpi_test(NAME mpi.${flavour}.window_programs.${name} FLAVOUR ${flavour} RANKS 3
+        COMMAND accord_window_programs_${flavour} --seed 2001 --count 30 --memory device PRELOAD accord LABELS mpi TIMEOUT 120
+        ENVIRONMENT ${on_nodes} ${ACCORD_UCX_ENVIRONMENT} ACCORD_NET_BYTES=32 ${row})
+    endif()
+  endforeach()
 endif()

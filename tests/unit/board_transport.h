@@ -47,12 +47,15 @@ class OfferBoard {
     return found;
   }
   void go_on(Offer& offer) {
-    if (!offer.is_fetched || offer.is_over || random_() % 4 != 0) return;
+    if (!offer.is_fetched || offer.is_over || is_held_ || random_() % 4 != 0) return;
     EXPECT_EQ(offer.memory.size_bytes, offer.place.size_bytes);
     copy(offer.place, offer.memory);
     offer.is_over = true;
     offer.has_come = true;
   }
+  // Nothing goes on meanwhile.
+  void hold(bool is_held) { is_held_ = is_held; }
+  bool is_fetched(coll::Transport::Name name) const { return offers_[name - 1]->is_fetched; }
   // Some do not reach each other yet.
   void reach_now_and_then() { reaches_always_ = false; }
   bool reaches() { return reaches_always_ || random_() % 2 == 0; }
@@ -80,6 +83,7 @@ class OfferBoard {
 
   std::mt19937 random_;
   bool reaches_always_ = true;
+  bool is_held_ = false;
   std::vector<std::shared_ptr<Offer>> offers_;
 };
 

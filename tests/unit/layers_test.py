@@ -23,7 +23,7 @@ BELOW = {
     "coll": {"base", "device", "ccl", "net", "node", "core"},
     "p2p": {"base", "device", "net", "node", "proxy", "core"},
     "partitioned": {"base", "device", "node", "core"},
-    "rma": {"base", "device", "node", "core"},
+    "rma": {"base", "device", "net", "node", "core"},
     # preload: shim_abi.h only
     "shim": {
         "base",

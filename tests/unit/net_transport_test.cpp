@@ -12,21 +12,12 @@ namespace {
 
 using coll::Transport;
 
-// Of it only who is who is asked for.
-class NoWire final : public core::Wire {
- public:
-  Status send(int, int, const void*, std::size_t, core::HostRequest&) override { return {}; }
-  Status receive(int, int, void*, std::size_t, core::HostRequest&) override { return {}; }
-  Status test(core::HostRequest&, bool&, core::Completion&) override { return {}; }
-  void cancel(core::HostRequest&) noexcept override {}
-  Status opened() override { return {}; }
-};
-
 class Rank : public MailRank {
  public:
   Rank(End& end, std::uint32_t number) : MailRank(end, number) {
     open_mail({});
-    transport.emplace(*mail, net::fallback_design(), wire);
+    transport.emplace(*mail, net::fallback_design(),
+                      [](int rank) { return static_cast<std::uint32_t>(rank); });
   }
   bool reaches() {
     return wait([&] { return transport->reaches(static_cast<int>(other)); });
@@ -47,7 +38,6 @@ class Rank : public MailRank {
     return has_ended ? status : Status(StatusCode::unsupported, "does not end");
   }
 
-  NoWire wire;
   std::optional<coll::NetTransport> transport;
 };
 

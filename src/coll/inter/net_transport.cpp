@@ -70,18 +70,18 @@ class Fetch final : public Transport::End {
 }  // namespace
 
 std::unique_ptr<Transport::End> NetTransport::offer(int rank, const net::Memory& from, Name& name) {
-  const std::uint32_t number = mail_.offer(wire_.job_rank(rank), design_, from);
+  const std::uint32_t number = mail_.offer(job_rank_(rank), design_, from);
   name = name_of(number);
   return std::make_unique<Offer>(mail_, rank, number);
 }
 
 std::unique_ptr<Transport::End> NetTransport::fetch(int rank, Name name, const net::Memory& to) {
   return std::make_unique<Fetch>(mail_, rank,
-                                 mail_.begin_fetch(wire_.job_rank(rank), number_of(name), to));
+                                 mail_.begin_fetch(job_rank_(rank), number_of(name), to));
 }
 
 void NetTransport::dismiss(int rank, Name name) noexcept {
-  mail_.dismiss(wire_.job_rank(rank), number_of(name));
+  mail_.dismiss(job_rank_(rank), number_of(name));
 }
 
 }  // namespace accord::coll
