@@ -7,7 +7,8 @@
 
 - link_down: its link is down for --seconds, in the middle of collectives and messages. All is right then.
 - stopped: its rank stands still for --seconds. All is right then.
-- silent: its rank stands still for good, in the middle of a message: an error that names it, in time.
+- silent: its rank stands still for good, in the middle of a message, or of a put or get with its window: an
+  error that names it, in time.
 - gone: its link goes down and its rank is killed, so that nothing is heard of it again: the same.
 
 Ends with 77, and says why, where the namespaces it needs are not to be had.
@@ -46,7 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--design", default="direct")
-    parser.add_argument("--way", choices=["send", "receive"], default="receive")
+    parser.add_argument("--way", choices=["send", "receive", "put", "get"], default="receive")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--nightly", action="store_true", help="only with ACCORD_TEST_NIGHTLY=1")
     return parser.parse_args()
@@ -148,6 +149,9 @@ class Outage:
         errors = job.told(0, "error")
         if not errors:
             raise Failure("rank 0 has no error")
+        way, design = job.told(0, "path")[0], self.options.design
+        if self.options.way in ("put", "get") and (way == "window-network") != (design != "host"):
+            raise Failure(f"it went by {way}")
         # A proxy by its node: it may be found first.
         if re.search(r"rank 1\b|node host1\b", errors[0]) is None:
             raise Failure(f"the error names neither rank 1 nor its node: {errors[0]}")
