@@ -44,6 +44,11 @@ void forward_all() noexcept;
 // accord.h. Others have Accord preloaded.
 bool is_linked() noexcept;
 
+// Called once Fortran has been told an attribute of a window, with that handle and keyval of
+// Fortran's: puts `value` right where the window is Accord's.
+using WindowAttribute = void (*)(int window, int keyval, void* value);
+void put_window_attributes_right(WindowAttribute right) noexcept;
+
 }  // namespace accord::preload
 #endif
 #endif

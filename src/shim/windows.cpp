@@ -13,8 +13,13 @@
 
 #include "base/log.h"
 #include "device/registry.h"
+#include "preload/shim_abi.h"
 #include "shim/canonical.h"
 #include "shim/window_transports.h"
+
+#ifdef OPEN_MPI
+extern "C" MPI_Win PMPI_Win_f2c(MPI_Fint) __attribute__((weak));  // the host MPI's, at run time
+#endif
 
 namespace accord::shim {
 
@@ -205,6 +210,30 @@ void close_window(WindowState& state) {
   }
 }
 
+#ifdef OPEN_MPI
+MPI_Win window_of_fortran(int handle) {
+  return PMPI_Win_f2c != nullptr ? PMPI_Win_f2c(handle) : MPI_WIN_NULL;
+}
+constexpr int kFortranKeyvalShift = 0;
+#else
+MPI_Win window_of_fortran(int handle) {
+  return from_bits<MPI_Win>(static_cast<std::uint64_t>(static_cast<unsigned>(handle)));
+}
+constexpr int kFortranKeyvalShift = 1;  // of MPICH's keyvals to C's
+#endif
+
+// Fortran gets numbers where C gets pointers to them.
+void right_attribute_of_fortran(int handle, int keyval, void* value) {
+  const auto state = windows().find(window_of_fortran(handle));
+  if (state == nullptr || state->ours == nullptr) return;
+  const auto tell = [&](MPI_Aint number) { std::memcpy(value, &number, sizeof number); };
+  keyval -= kFortranKeyvalShift;
+  if (keyval == MPI_WIN_BASE) tell(reinterpret_cast<MPI_Aint>(state->base));
+  if (keyval == MPI_WIN_SIZE) tell(state->size_bytes);
+  if (keyval == MPI_WIN_DISP_UNIT) tell(state->unit_bytes);
+  if (keyval == MPI_WIN_CREATE_FLAVOR) tell(state->flavor);
+}
+
 int make_window(const GivenPart& part, MPI_Info info, MPI_Comm comm, MPI_Win* win,
                 const MakeHostWindow& make) {
   const CommState* const ranks = comm_state(comm);
@@ -228,6 +257,7 @@ int make_window(const GivenPart& part, MPI_Info info, MPI_Comm comm, MPI_Win* wi
     return code;
   }
   windows().insert(*win, state);
+  preload::put_window_attributes_right(right_attribute_of_fortran);
   return MPI_SUCCESS;
 }
 

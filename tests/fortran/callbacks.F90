@@ -109,8 +109,11 @@ contains
 
   ! Of device memory, read by the next rank. Open MPI 4.1 makes no windows in these tests, and says so by an error.
   subroutine window()
+    use, intrinsic :: iso_c_binding, only: c_loc
     COMM_T :: comm
     WIN_T :: win
+    integer(MPI_ADDRESS_KIND) :: told
+    logical :: found
     integer, pointer :: numbers(:), read(:)
     numbers => integers(ramp + 1000 * rank)
     read => integers(0 * ramp)
@@ -118,6 +121,12 @@ contains
     call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN, ierror)
     call MPI_Win_create(numbers, int(4 * n, MPI_ADDRESS_KIND), 4, MPI_INFO_NULL, comm, win, ierror)
     if (ierror == MPI_SUCCESS) then
+      call MPI_Win_get_attr(win, MPI_WIN_BASE, told, found, ierror)
+      call expect(found .and. told == transfer(c_loc(numbers), told), "MPI_WIN_BASE")
+      call MPI_Win_get_attr(win, MPI_WIN_SIZE, told, found, ierror)
+      call expect(found .and. told == 4 * n, "MPI_WIN_SIZE")
+      call MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, told, found, ierror)
+      call expect(found .and. told == 4, "MPI_WIN_DISP_UNIT")
       call MPI_Win_fence(0, win, ierror)
       call MPI_Get(read, n, MPI_INTEGER, mod(rank + 1, ranks), 0_MPI_ADDRESS_KIND, n, MPI_INTEGER, win, ierror)
       call MPI_Win_fence(0, win, ierror)
