@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/placement.h"
+#include "device/adapter_reach.h"
 
 namespace accord::core {
 
@@ -19,7 +20,8 @@ class JobNodes {
   // What each process tells all others: plain bytes.
   struct Word {
     std::uint64_t node = 0;      // equal where memory can be shared
-    std::uint64_t has_rdma = 0;  // an adapter that reads and writes memory by itself
+    std::uint32_t has_rdma = 0;  // an adapter that reads and writes memory by itself
+    device::AdapterReach adapters = device::AdapterReach::none;
     static Word own();
   };
 
@@ -31,8 +33,9 @@ class JobNodes {
   Placement placement(std::span<const int> processes) const;
 
  private:
-  std::vector<int> node_of_;    // by process
-  std::vector<char> has_rdma_;  // by node: all its processes have
+  std::vector<int> node_of_;                    // by process
+  std::vector<char> has_rdma_;                  // by node: all its processes have
+  std::vector<device::AdapterReach> adapters_;  // by node: the worst of its processes
 };
 
 }  // namespace accord::core

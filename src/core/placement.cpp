@@ -55,6 +55,8 @@ Placement Placement::of(std::span<const node::Record> records) {
     placement.shares_devices = device::take_turns(kernels);
   }
   placement.has_rdma = std::ranges::all_of(records, [](const auto& one) { return one.has_rdma; });
+  if (!records.empty())
+    placement.adapters = std::ranges::min(records | std::views::transform(&node::Record::adapters));
   return placement;
 }
 

@@ -26,6 +26,7 @@ class Placement {
 
   bool shares_devices = false;  // ranks of some node do, and take turns there
   bool has_rdma = false;        // every node has an adapter that does
+  device::AdapterReach adapters = device::AdapterReach::none;  // the worst of the nodes
 
   Placement() = default;
   // By rank, numbers that are equal for ranks of one node. Each is looked up once.

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 
+#include "device/adapter_reach.h"
 #include "device/machine.h"
 #include "node/shared_mapping.h"
 
@@ -81,6 +82,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine = Record{};
   mine.node = node_number();
   mine.has_rdma = device::rdma_adapter_on_machine() ? 1 : 0;
+  mine.adapters = device::adapter_reach();
   mine.network = DescriptorPort::network();
   std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
   const bool lacks_device = device < 0 && !use.of_messages;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/adapter_reach.h"
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
 #include "node/bell.h"
@@ -52,6 +53,7 @@ struct Record {
   std::int32_t without_device = 0;             // but not yet: it uses no device so far
   std::int32_t reduces = 0;
   std::int32_t has_rdma = 0;  // its node, an adapter that does
+  device::AdapterReach adapters = device::AdapterReach::none;
   // The allocation that its memory is a part of, from where on, and how much of a region or lane it
   // has.
   MemoryHandle memory;

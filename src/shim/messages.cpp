@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "coll/select/selection.h"
-#include "device/machine.h"
+#include "device/adapter_reach.h"
 #include "node/group.h"
 #include "node/node_number.h"
 #include "p2p/loan.h"
@@ -327,7 +327,7 @@ const net::Design* design_of_bytes(const coll::AlgorithmChoice* info,
   const auto asked = coll::asked_for_net_message(coll::sources_with(info), size_bytes);
   const coll::NetWay way = coll::outcome(size_bytes, asked,
                                          {.is_reached = net_mail().reaches(where),
-                                          .has_rdma = device::rdma_adapter_on_machine(),
+                                          .adapters = device::adapter_reach(),
                                           .has_idle_core = has_idle_core()});
   return way.way == coll::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }

@@ -12,6 +12,9 @@
 namespace accord::coll {
 namespace {
 
+using device::AdapterReach;
+using node::Kind;
+
 constexpr std::size_t kLong = 65536;
 constexpr const char* kTable = R"({"format": "accord-table", "schema": 1,
   "machine": {"runtime": "host"}, "choices": [{"collective": "net_send", "ranks": 2,
@@ -44,18 +47,18 @@ std::string collective(const char* algorithm = "auto", Reach reach = {}) {
 TEST(net_selection, collectives_go_by_the_same_designs) {
   if (is("auto")) {
     EXPECT_EQ(collective(), "two-level");
-    EXPECT_EQ(collective("auto", {.has_rdma = true}), "two-level-direct");
+    EXPECT_EQ(collective("auto", {.adapters = AdapterReach::fast}), "two-level-direct");
     EXPECT_EQ(collective("two-level-active2"), "two-level-active2");
     EXPECT_EQ(collective("two-level-single-leader"), "two-level-single-leader");
   }
   if (is("passive")) {
     EXPECT_EQ(collective(), "two-level-passive");
-    EXPECT_EQ(collective("two-level", {.has_rdma = true}), "two-level-passive");
+    EXPECT_EQ(collective("two-level", {.adapters = AdapterReach::fast}), "two-level-passive");
     EXPECT_EQ(collective("two-level-direct"), "two-level-direct");
   }
   // Nobody has joined what these need.
   if (is("host")) {
-    EXPECT_EQ(collective("auto", {.has_rdma = true}), "two-level");
+    EXPECT_EQ(collective("auto", {.adapters = AdapterReach::fast}), "two-level");
     EXPECT_EQ(collective("two-level-direct"), "two-level");
   }
 }
@@ -78,7 +81,7 @@ TEST(net_selection, a_table_says_what_goes_between_nodes) {
     const Question question{
         .kind = node::Kind::bcast, .ranks = 4, .size_bytes = bytes, .longest_bytes = bytes};
     return std::string(name_of(outcome(question, asked_for(sources, node::Kind::bcast, 4, bytes),
-                                       {.one_node = one_node, .has_rdma = true})));
+                                       {.one_node = one_node, .adapters = AdapterReach::fast})));
   };
   EXPECT_EQ(of(200000, true), "node-direct");
   if (is("auto")) {
@@ -135,14 +138,50 @@ TEST(net_selection, auto_is_direct_where_an_adapter_reaches_the_memory) {
   EXPECT_EQ(way(kLong - 1), "staged");
   EXPECT_EQ(way(kLong), "direct");
   EXPECT_EQ(way(kLong, {}, {.is_reached = false}), "passive");
-  EXPECT_EQ(way(kLong, {}, {.has_rdma = false}), "staged");
-  EXPECT_EQ(way(kLong, {}, {.is_reached = false, .has_rdma = false}), "staged");
-  EXPECT_EQ(way(kLong, {.table = true}, {.has_rdma = false}), "active1");
+  EXPECT_EQ(way(kLong, {}, {.adapters = AdapterReach::none}), "staged");
+  EXPECT_EQ(way(kLong, {}, {.is_reached = false, .adapters = AdapterReach::none}), "staged");
+  EXPECT_EQ(way(kLong, {.table = true}, {.adapters = AdapterReach::none}), "active1");
   EXPECT_EQ(way(kLong, {.table = true}, {.has_idle_core = false}), "passive");
   EXPECT_EQ(way(kLong, {.table = true}), "active1");
   EXPECT_EQ(way(kLong, {.info = "net_send:staged", .table = true}), "staged");
   EXPECT_EQ(way(kLong, {.setting = "net_send:passive", .info = "net_send:staged"}), "passive");
   EXPECT_TRUE(may_go_by_design({}));
+}
+
+TEST(net_selection, auto_spares_adapters_that_read_slowly) {
+  if (!is("auto")) GTEST_SKIP();
+  constexpr std::size_t kMiB = 1 << 20;
+  const auto message = [](std::size_t bytes, bool has_core) {
+    return way(bytes, {}, {.adapters = AdapterReach::slow, .has_idle_core = has_core});
+  };
+  EXPECT_EQ(message(kMiB - 1, true), "staged");
+  EXPECT_EQ(message(kMiB, true), "active2");
+  EXPECT_EQ(message(kMiB, false), "passive");
+  const auto call = [](Kind kind, std::size_t bytes) {
+    return std::string(name_of(transport_by_network(AdapterReach::slow, kind, bytes)));
+  };
+  EXPECT_EQ(call(Kind::allreduce, 32 * kMiB - 1), "staged");
+  EXPECT_EQ(call(Kind::allreduce, 32 * kMiB), "active1");
+  EXPECT_EQ(call(Kind::allgather, 32 * kMiB), "active1");
+  EXPECT_EQ(call(Kind::gather, 32 * kMiB), "active2");
+  for (const Kind kind : {Kind::bcast, Kind::scatter, Kind::scan, Kind::alltoall, Kind::alltoallv})
+    EXPECT_EQ(call(kind, 64 * kMiB), "staged");
+}
+
+TEST(net_selection, collectives_by_rule_spend_no_core_that_is_missed) {
+  if (!is("auto")) GTEST_SKIP();
+  core::Placement placement = core::Placement::of(std::vector<std::uint64_t>{1, 2});
+  placement.adapters = AdapterReach::slow;
+  constexpr std::size_t kBytes = 64 << 20;
+  CollArgs args;
+  args.ways = device_ways(
+      {.kind = Kind::gather, .ranks = 2, .size_bytes = kBytes, .longest_bytes = kBytes}, {});
+  args.exchange = node::Call{.kind = Kind::gather, .size = 2, .block_bytes = kBytes};
+  args.host.make_transport = [](unsigned, core::Wire&) { return nullptr; };
+  for (const bool has_core : {true, false}) {
+    args.host.has_idle_core = [=] { return has_core; };
+    EXPECT_STREQ(name_of(between_nodes(args, placement)), has_core ? "active2" : "passive");
+  }
 }
 
 TEST(net_selection, a_design_by_name_goes_before_info_and_table) {

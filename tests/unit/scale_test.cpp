@@ -46,6 +46,7 @@ namespace accord {
 namespace {
 
 using core::Placement;
+using device::AdapterReach;
 using device::KernelPlace;
 using node::Kind;
 
@@ -80,7 +81,9 @@ TEST(scale, nobody_is_on_no_node) {
 TEST(scale, a_communicator_is_placed_by_what_the_job_knows) {
   std::vector<core::JobNodes::Word> words;
   for (std::uint64_t process = 0; process < 12; ++process)
-    words.push_back({.node = 100 - process / 4, .has_rdma = process == 5 ? 0U : 1U});
+    words.push_back({.node = 100 - process / 4,
+                     .has_rdma = process == 5 ? 0U : 1U,
+                     .adapters = process == 5 ? AdapterReach::slow : AdapterReach::fast});
   core::JobNodes job;
   EXPECT_FALSE(job.are_known());
   job.learn(words);
@@ -90,6 +93,8 @@ TEST(scale, a_communicator_is_placed_by_what_the_job_knows) {
   EXPECT_EQ(mixed.node(0), mixed.node(2));
   EXPECT_EQ(mixed.most(), 3);
   EXPECT_TRUE(mixed.has_rdma);
+  EXPECT_EQ(mixed.adapters, AdapterReach::fast);
+  EXPECT_EQ(job.placement(std::vector<int>{0, 4}).adapters, AdapterReach::slow);
   EXPECT_FALSE(job.placement(std::vector<int>{0, 4}).has_rdma);  // another of its node has none
   EXPECT_EQ(job.placement(std::vector<int>{4, 5, 7}).nodes(), 1);
 }

@@ -149,6 +149,7 @@ TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
     records[rank].node = 7 + rank % 2;
     records[rank].kernels.device = 5 + rank / 2;
     records[rank].has_rdma = 1;
+    records[rank].adapters = device::AdapterReach::fast;
   }
   const auto placement = [&] {
     return core::Placement::of(std::span<const node::Record>(records));
@@ -157,6 +158,9 @@ TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
   EXPECT_FALSE(placement().shares_devices);
   EXPECT_TRUE(placement().has_rdma);
   records[3].kernels.device = 5;
+  EXPECT_EQ(placement().adapters, device::AdapterReach::fast);
+  records[1].adapters = device::AdapterReach::slow;
+  EXPECT_EQ(placement().adapters, device::AdapterReach::slow);
   records[2].has_rdma = 0;
   EXPECT_TRUE(placement().shares_devices);
   EXPECT_FALSE(placement().has_rdma);

@@ -59,7 +59,8 @@ void choose_between(const Asked& asked, DeviceWays& ways) {
                  : by_table     ? asked.between
                                 : transport_by_setting();
   ways.offer_bytes = is_named || by_table ? 1 : config().net_bytes;
-  ways.spares_cores = by_table || asked.origin == Origin::table;
+  ways.spares_cores =
+      by_table || asked.origin == Origin::table || ways.between == NetWay();  // or by rule
 }
 
 // Of a call that may go through regions on each node. Pair by pair each rank says whether it has a

@@ -11,7 +11,8 @@ namespace accord::coll {
 NetWay between_nodes(const CollArgs& args, const core::Placement& placement) {
   if (!args.host.make_transport) return {NetWay::Way::staged};
   NetWay way = args.ways.between;
-  if (way == NetWay()) way = transport_by_network(placement.has_rdma);
+  if (way == NetWay())
+    way = transport_by_network(placement.adapters, args.exchange->kind, args.exchange->block_bytes);
   const bool lacks_core =
       args.ways.spares_cores && args.host.has_idle_core && !args.host.has_idle_core();
   return lacks_core ? without_core(way) : way;

@@ -14,7 +14,7 @@
 #include "accord/accord.h"
 #include "base/config.h"
 #include "coll/select/selection.h"
-#include "device/machine.h"
+#include "device/adapter_reach.h"
 #include "device/packet_reach.h"
 #include "device/registry.h"
 
@@ -109,7 +109,7 @@ std::string text_of(const Json& answer) {
 // Of a message from here to a rank of another node, from device memory that UCX reaches, with a
 // core for the proxy.
 const char* net_outcome(const AskedNetMessage& asked, std::size_t size_bytes) {
-  return name_of(outcome(size_bytes, asked, {.has_rdma = device::rdma_adapter_on_machine()}));
+  return name_of(outcome(size_bytes, asked, {.adapters = device::adapter_reach()}));
 }
 
 std::string explain_net_message(std::size_t size_bytes, const char* info) {
@@ -201,7 +201,7 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
   const Reach node{.packets = devices_take_packets(), .in_turns = take_long_turns(ranks)};
-  const Reach nodes{.one_node = false, .has_rdma = device::rdma_adapter_on_machine()};
+  const Reach nodes{.one_node = false, .adapters = device::adapter_reach()};
   const Variant variant = outcome(question, asked, node);
   Json answer = {{"collective", collective},
                  {"ranks", ranks},

@@ -17,6 +17,7 @@
 namespace accord::coll {
 namespace {
 
+using device::AdapterReach;
 using node::Kind;
 
 struct TableInUse {
@@ -136,7 +137,8 @@ const Algorithm& select(const Situation& situation) noexcept {
 
 Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   DeviceWays ways = device_ways(question, asked);
-  if (ways.between == NetWay()) ways.between = transport_by_network(reach.has_rdma);
+  if (ways.between == NetWay())
+    ways.between = transport_by_network(reach.adapters, question.kind, question.longest_bytes);
   const bool by_pairs = node::goes_by_pairs(question.kind);
   // Pair by pair it is the longest pairs that make a call worth it.
   const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
@@ -193,17 +195,30 @@ NetWay named_way() {
   return named;
 }
 
+constexpr NetWay kStaged{NetWay::Way::staged};
+NetWay way_named(const char* name) { return find_net_way(name).value_or(kStaged); }
+
+// Where adapters read device memory slowly, copy engines and proxies do it for long messages and
+// collectives: from where on they gain was measured on beds (bench/results/bed, which
+// bench/bed_rule.py compares this rule with).
+constexpr std::size_t kProxiedMessageBytes = std::size_t{1} << 20;
+constexpr std::size_t kProxiedBlockBytes = std::size_t{32} << 20;
+
 NetWay way_by_rule(std::size_t size_bytes, const NetFacts& facts) {
-  if (size_bytes < config().net_bytes || config().net_design == "table")
-    return {NetWay::Way::staged};
+  if (size_bytes < config().net_bytes || config().net_design == "table") return kStaged;
+  switch (facts.adapters) {
+    case AdapterReach::none:
+      break;
+    case AdapterReach::slow:
+      return size_bytes < kProxiedMessageBytes ? kStaged : way_named("active2");
+    case AdapterReach::fast:
+      // What UCX does not reach it has to be copied for. By passive the device does that while the
+      // adapter is at work, and no core is spent.
+      return way_named(facts.is_reached ? "direct" : "passive");
+  }
   // Where CPUs do the network's work a design costs what staging does, or more (2 x H200 by TCP:
   // 0.5 to 1.5 GB/s, staged 5).
-  if (!facts.has_rdma) return {NetWay::Way::staged};
-  // What UCX does not reach it has to be copied for. By passive the device does that while the
-  // adapter is at work, and no core is spent; whether a proxy that spends one gains more depends on
-  // the machine, and is for a table to say.
-  const char* const name = facts.is_reached ? "direct" : "passive";
-  return find_net_way(name).value_or(NetWay{NetWay::Way::staged});
+  return kStaged;
 }
 
 }  // namespace
@@ -239,10 +254,16 @@ NetWay transport_by_setting() {
   return config().net_design == "table" ? NetWay{NetWay::Way::staged} : named_way();
 }
 
-// Where CPUs do the network's work a design costs what staging does, or more.
-NetWay transport_by_network(bool has_rdma) {
-  const NetWay staged{NetWay::Way::staged};
-  return has_rdma ? find_net_way("direct").value_or(staged) : staged;
+// Where adapters are slow, staging overlaps chunk by chunk and is behind in long calls alone. Of
+// those that go out of one rank, and pair by pair, in none: the link is full whatever fills it. In
+// those that come to one rank an adapter's writes are the limit, which active2 does without.
+NetWay transport_by_network(AdapterReach adapters, Kind kind, std::size_t block_bytes) {
+  if (adapters == AdapterReach::fast) return way_named("direct");
+  if (adapters == AdapterReach::none || block_bytes < kProxiedBlockBytes) return kStaged;
+  if (node::goes_by_pairs(kind) || kind == Kind::alltoall) return kStaged;
+  const node::Pattern pattern = node::pattern_of(kind);
+  if (pattern.from_root || pattern.is_prefix) return kStaged;
+  return way_named(pattern.to_root ? "active2" : "active1");
 }
 
 // The info of a communicator comes later than this has to be known.

@@ -14,6 +14,7 @@
 #include "coll/algorithm.h"
 #include "coll/select/names.h"
 #include "coll/select/table.h"
+#include "device/adapter_reach.h"
 
 namespace accord::coll {
 
@@ -47,7 +48,7 @@ struct Reach {
   bool one_node = true;
   bool packets = true;    // between all devices (device/packet_reach.h)
   bool in_turns = false;  // are ranks of one node at work on their device (device/kernel_place.h)
-  bool has_rdma = false;  // every node, an adapter that does
+  device::AdapterReach adapters = device::AdapterReach::none;  // the worst of the nodes
 };
 Variant outcome(const Question& question, const Asked& asked, Reach reach = {});
 
@@ -69,15 +70,17 @@ struct AskedNetMessage {
 AskedNetMessage asked_for_net_message(const Sources& sources, std::size_t size_bytes);
 // What besides the size decides; each sender's own business.
 struct NetFacts {
-  bool is_reached = true;     // UCX reads its memory itself
-  bool has_rdma = true;       // its node, an adapter that does
-  bool has_idle_core = true;  // its node, for a proxy
+  bool is_reached = true;                                      // UCX reads its memory itself
+  device::AdapterReach adapters = device::AdapterReach::fast;  // of its node
+  bool has_idle_core = true;                                   // its node, for a proxy
 };
 NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);
 // What goes between nodes in a collective that is not asked to go by a certain design: as
-// ACCORD_NET_DESIGN says; automatic: by what the network is like.
+// ACCORD_NET_DESIGN says; automatic: by how long it is and how adapters reach device memory.
+// `block_bytes`: of the longest block between two ranks.
 NetWay transport_by_setting();
-NetWay transport_by_network(bool has_rdma);
+NetWay transport_by_network(device::AdapterReach adapters, node::Kind kind,
+                            std::size_t block_bytes);
 // The same without a proxy that spends a core, where somebody else would miss it.
 NetWay without_core(const NetWay& way);
 // Whether some message, or what goes between nodes in a collective, may have to go by a design.

@@ -73,6 +73,9 @@ class CostModel final : public AdapterModel {
   Moment begin_read(int device, std::size_t size_bytes) override;
   Moment end_write(int device, std::size_t size_bytes, From from) override;
   Moment end_write_at_peer(Moment& free, std::size_t size_bytes) override;
+  bool reads_fast() const noexcept override {
+    return 2 * machine_[Link::adapter_reads].bytes_per_ns >= machine_.network_bytes_per_ns;
+  }
 
  private:
   using Nanoseconds = std::int64_t;
