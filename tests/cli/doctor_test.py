@@ -333,6 +333,10 @@ def test_doctor_stays_on_its_machine(
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ranks, "_TIMEOUT_S", 30)
+    # Whether ranks start, and where: what calls take is measured by test_doctor_end_to_end.
+    monkeypatch.setattr(ranks, "_OPERATIONS", ["allreduce"])
+    monkeypatch.setattr(ranks, "_SIZES", {"8 B": 8})
+    monkeypatch.setattr(ranks, "_OPTIONS", "--min 8 --max 8 --iterations 5 --warmup 1".split())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nodes").write_text("node9\n")
     for name, value in {**_OPENMPI, **_OF_JOBS}.items():
