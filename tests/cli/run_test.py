@@ -204,7 +204,8 @@ def test_a_table_that_is_not_there_is_said_once(home: Home, mpi: Mpi, accord: Ac
 
 def test_every_verb_has_help(accord: Accord) -> None:
     verbs = ("run", "preload", "info", "doctor", "tune", "explain", "bench", "report")
-    assert all(verb in accord("--help").stdout for verb in verbs)
+    overview = accord("--help").stdout
+    assert all(verb in overview for verb in verbs)
     for verb in verbs:
         done = accord(verb, "--help", COLUMNS=80)
         assert done.returncode == 0 and f"accord {verb}" in done.stdout
