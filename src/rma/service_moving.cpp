@@ -3,6 +3,7 @@
 //
 // What of a window goes by a transport: its origin's and its target's part. All with the service's
 // lock held.
+#include <algorithm>
 #include <utility>
 
 #include "base/peer_status.h"
@@ -46,16 +47,18 @@ Status Service::move_for_peer(const Header& question, const Piece& run) {
   return answer(question, {}, {}, offered);
 }
 
+// Each look goes on with all that the network has: a few are enough, by turns.
 Status Service::look_at_moving() {
-  for (auto next = moving_.begin(); next != moving_.end();) {
+  constexpr std::size_t kLooksMax = 16;
+  for (std::size_t looks = std::min(kLooksMax, moving_.size()); looks > 0; --looks) {
     bool has_ended = false;
-    const Status status = next->end->poll(has_ended);
+    const Status status = moving_.front().end->poll(has_ended);
     if (!has_ended) {
-      ++next;
+      moving_.splice(moving_.end(), moving_, moving_.begin());
       continue;
     }
-    const Moving moved = std::move(*next);
-    next = moving_.erase(next);
+    const Moving moved = std::move(moving_.front());
+    moving_.pop_front();
     if (moved.asked != 0) end_part(moved.asked, status);
     if (!moved.is_answered && broken_.ok() && check_peer(lines_, moved.question.from).ok())
       ACCORD_TRY(answer(moved.question, status));
