@@ -42,6 +42,10 @@ std::uint64_t longest_piece();
 // faster where a part of it is under way on each stretch.
 constexpr std::uint64_t kTogetherBytes = 256 << 10;
 
+// Messages that may be on their way into staging memory before what becomes ready waits for
+// company: one copy alone would leave the link of the device idle while the next one begins.
+constexpr std::ptrdiff_t kPackingMax = 3;
+
 class PartitionedChannel {
  public:
   PartitionedChannel(MessagePort& messages, core::HostPort& host)

@@ -221,8 +221,11 @@ Status PartitionedCollective::step_by_messages(core::HostPort& host, bool& done)
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());
   if (node_ && !node_->is_settled()) ACCORD_TRY(node_->join(next_round(round()), opening()));
-  if (std::ranges::all_of(peers_, [&](const auto& peer) { return is_ready(peer.first); }))
-    prepared_.store(round(), std::memory_order_release);
+  // What is marked is packed before peers have started, but for the first time.
+  const auto knows_of = [&](const auto& peer) {
+    return (!node_ || node_->is_settled()) ? peer.second != 0 : is_ready(peer.first);
+  };
+  if (std::ranges::all_of(peers_, knows_of)) prepared_.store(round(), std::memory_order_release);
   ACCORD_TRY(advance());
   ACCORD_TRY(send(host));
   done = open_.empty() && queued_.empty() && messages_.empty();
@@ -326,12 +329,13 @@ void PartitionedCollective::begin_step(Run run, bool& any) {
   any = true;
 }
 
-// While something is being packed, what is marked meanwhile waits for that, to go together.
+// While messages are being packed, what is marked meanwhile waits for that, to go together.
 bool PartitionedCollective::waits_for_company(const Step& step, Run run) const {
   if (step.outgoing.empty() || marked_ == partitions()) return false;
   const Place& place = step.outgoing.front().place;
   return place.whole() && part(place, run).segment.size_bytes() < kTogetherBytes &&
-         std::ranges::any_of(messages_, [](const Message& message) { return !message.sent; });
+         std::ranges::count_if(messages_, [](const Message& message) { return !message.sent; }) >=
+             kPackingMax;
 }
 
 // In pieces of whole elements where these are to be combined; short partitions together.
@@ -362,12 +366,30 @@ void PartitionedCollective::queue(Run run, const Outgoing& outgoing) {
   }
 }
 
+// What a rank has for itself may go to its place while it goes out, too. Contributions and results
+// may lie in the same memory.
+bool PartitionedCollective::overwrites_what_goes_out(const Step& step) const {
+  const auto is_apart = [&](const Outgoing& outgoing) {
+    const Place& place = outgoing.place;
+    if (step.from == plan_.rank && step.combine == Combine::store) return place == step.own;
+    const auto end = [](const Place& of) {
+      return of.count == Place::kRest ? Place::kRest : of.first + of.count;
+    };
+    return place.area == step.into.area && place.block == step.into.block &&
+           (end(place) <= step.into.first || end(step.into) <= place.first);
+  };
+  return step.from != Step::kNobody && !std::ranges::all_of(step.outgoing, is_apart);
+}
+
 void PartitionedCollective::end_steps(bool& any) {
   for (const std::int32_t partition : open_) {
     Track& track = tracks_[static_cast<std::size_t>(partition)];
-    if (track.stage == Track::Stage::giving && track.unsent == 0)
+    if (track.stage == Track::Stage::giving &&
+        (track.unsent == 0 || !overwrites_what_goes_out(plan_.schedule[track.step])))
       track.stage = Track::Stage::taking;
-    if (track.stage != Track::Stage::taking || track.taken_bytes != track.wanted_bytes) continue;
+    if (track.stage != Track::Stage::taking || track.unsent != 0 ||
+        track.taken_bytes != track.wanted_bytes)
+      continue;
     ++track.step;
     track.stage = Track::Stage::between;
     any = true;

@@ -79,7 +79,7 @@ class PartitionedCollective final : public Partitioned {
     enum class Stage {
       unmarked,
       between,  // steps
-      giving,   // what goes out is on its way to the host MPI
+      giving,   // what goes out is on its way to the host MPI, and in the way of what is taken
       taking,
       moving,  // what the step takes, into its place
       done
@@ -174,6 +174,7 @@ class PartitionedCollective final : public Partitioned {
   void begin_step(Run run, bool& any);
   bool waits_for_company(const Step& step, Run run) const;
   void queue(Run run, const Outgoing& outgoing);
+  bool overwrites_what_goes_out(const Step& step) const;
   void end_steps(bool& any);
 
   // collective_moves.cpp

@@ -16,7 +16,7 @@ namespace accord::partitioned {
 
 bool PartitionedCollective::may_take(std::int32_t partition) const {
   const Track& track = tracks_[static_cast<std::size_t>(partition)];
-  if (track.stage != Track::Stage::taking) return false;
+  if (track.stage != Track::Stage::taking || track.taken_bytes == track.wanted_bytes) return false;
   const int from = plan_.schedule[track.step].from;
   if (from == plan_.rank) return true;
   const auto found = arrived_.find({partition, process_of(from)});

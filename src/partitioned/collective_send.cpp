@@ -14,6 +14,8 @@ namespace {
 
 // Messages on their way by the host MPI at once, each with staging memory of its own.
 constexpr std::size_t kMessagesOnTheirWay = 16;
+// Of them for ranks that have not started the round: packed meanwhile, and sent then.
+constexpr std::size_t kMessagesAhead = 4;
 
 }  // namespace
 
@@ -21,15 +23,16 @@ Status PartitionedCollective::send(core::HostPort& host) {
   for (auto next = queued_.begin();
        next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
     const auto message = next++;
-    if (!is_ready(process_of(message->peer))) continue;
+    if (messages_.size() >= kMessagesAhead && !is_ready(process_of(message->peer))) continue;
     ACCORD_TRY(pack(*message));
     messages_.splice(messages_.end(), queued_, message);
   }
-  std::vector<int> late;  // peers for whom an earlier message is being packed
+  std::vector<int> late;  // peers for whom an earlier message waits
   for (auto next = messages_.begin(); next != messages_.end();) {
     const auto message = next++;
     if (!message->sent) {
-      bool packed = std::ranges::find(late, message->peer) == late.end();
+      bool packed = is_ready(process_of(message->peer)) &&
+                    std::ranges::find(late, message->peer) == late.end();
       if (packed) ACCORD_TRY(message->end.copied(message->packing, packed));
       if (!packed) {
         late.push_back(message->peer);

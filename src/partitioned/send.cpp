@@ -86,6 +86,12 @@ Status PartitionedSend::parrived(std::int32_t, bool&) {
   return {StatusCode::invalid_argument, "a send request has no partitions that arrive"};
 }
 
+// Messages are packed before the receiver has started the round, and are sent then: the copies need
+// not wait for what it says.
+bool PartitionedSend::may_begin() const noexcept {
+  return receiver_is_ready() || (welcomed_ && !board_.mapped());
+}
+
 // Thread-safe: the one that marks the last partition of a transfer says so to the engine.
 Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
   ACCORD_TRY(check_partition(low, high));
@@ -238,7 +244,7 @@ Status PartitionedSend::step(core::HostPort& host, bool& done) {
   // What kernels have moved has arrived whatever the receiver does now: it may be a round ahead.
   collect();
   if (may_open()) reach(Opening::allowed, by_messages_ ? next_round(round()) : round());
-  if (receiver_is_ready()) {
+  if (may_begin()) {
     prepared_.store(round(), std::memory_order_release);
     ACCORD_TRY(issue());
   }
@@ -246,8 +252,9 @@ Status PartitionedSend::step(core::HostPort& host, bool& done) {
   ACCORD_TRY(send_pieces(host));
   done = left_ == 0 && moving_ == 0;
   if (done) table_.note_moved(moved_);
-  // What is under way ends by itself.
-  if (left_ != 0 && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
+  // What has been sent ends by itself.
+  const bool is_waiting = left_ != 0 || (moving_ != 0 && !receiver_is_ready());
+  if (is_waiting && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
     return {StatusCode::device_error, "partitioned: the receiver has given up after an error"};
   return {};
 }
@@ -289,15 +296,17 @@ void PartitionedSend::collect() {
     if (is_left(transfer) && is_marked(transfer)) take(transfer);
 }
 
-// While a message is being packed, or the receiver is behind, what is marked meanwhile waits, to go
-// together: each message costs either side as much as some ten thousand bytes.
+// While messages are being packed, or none more may be on its way, or the receiver is behind, what
+// is marked meanwhile waits, to go together: each message costs either side as much as some ten
+// thousand bytes.
 bool PartitionedSend::waits_for_company() {
   while (!unseen_.empty() &&
          board_.arrived(unseen_.front()).load(std::memory_order_acquire) == round())
     unseen_.pop_front();
-  const bool is_held_up =
-      unseen_.size() >= kUnseenMax ||
-      std::ranges::any_of(messages_, [](const Message& message) { return !message.sent; });
+  const auto packing =
+      std::ranges::count_if(messages_, [](const Message& message) { return !message.sent; });
+  const bool is_held_up = unseen_.size() >= kUnseenMax || packing >= kPackingMax ||
+                          messages_.size() >= messages_max() || !pieces_.empty();
   return is_held_up && ready_.size() < left_ && ready_.size() * transfer_bytes() < kTogetherBytes;
 }
 
@@ -394,9 +403,12 @@ Status PartitionedSend::finish_batches() {
   return status;
 }
 
+std::size_t PartitionedSend::messages_max() const noexcept {
+  return has_prequest() ? kMessagesWithKernels : kMessagesMax;
+}
+
 Status PartitionedSend::send_pieces(core::HostPort& host) {
-  const std::size_t most = has_prequest() ? kMessagesWithKernels : kMessagesMax;
-  while (!pieces_.empty() && messages_.size() < most) ACCORD_TRY(send_piece());
+  while (!pieces_.empty() && messages_.size() < messages_max()) ACCORD_TRY(send_piece());
   Status status;
   std::erase_if(messages_, [&](Message& message) {
     bool done = false;
@@ -432,7 +444,7 @@ Status PartitionedSend::progress_message(core::HostPort& host, Message& message,
   if (!message.sent) {
     bool packed = false;
     ACCORD_TRY(call_.end.copied(message.packing, packed));
-    if (!packed) return {};
+    if (!packed || !receiver_is_ready()) return {};
     ACCORD_TRY(table_.channel().post_data(
         call_.envelope.process, {message.letter.data(), message.size_bytes}, message.request));
     message.sent = true;

@@ -64,6 +64,8 @@ class PartitionedSend final : public Partitioned {
   std::uint64_t bytes_of(std::size_t transfer) const noexcept;
   std::uint32_t partitions_of(std::size_t transfer) const noexcept;
   bool receiver_is_ready() const noexcept;
+  bool may_begin() const noexcept;
+  std::size_t messages_max() const noexcept;
   bool has_arrived(std::size_t transfer) const noexcept;
 
   Status open_board(const wire::Welcome& welcome);
