@@ -15,6 +15,9 @@ namespace {
 // Messages that one poll accepts: others have work to do, too.
 constexpr int kMessagesPerPoll = 16;
 
+// Into so many a round is cut that is not short, so that all stretches of its way are in use.
+constexpr std::uint64_t kPiecesOnTheWay = 8;
+
 // Up to this length plain memory will do: all but data is shorter.
 constexpr std::size_t kPlainBytes = 1024;
 
@@ -23,6 +26,17 @@ constexpr std::size_t kPlainBytes = 1024;
 std::uint64_t longest_piece() {
   constexpr std::uint64_t kMost = 1 << 30;
   return std::clamp<std::uint64_t>(config().chunk_bytes, 1, kMost);
+}
+
+std::uint64_t together_bytes(std::uint64_t round_bytes) {
+  constexpr std::uint64_t kLeast = 64 << 10;
+  constexpr std::uint64_t kMost = 256 << 10;
+  return std::min(std::clamp(round_bytes / kPiecesOnTheWay, kLeast, kMost), longest_piece());
+}
+
+std::uint64_t piece_bytes(std::uint64_t partition_bytes, std::uint64_t round_bytes) {
+  return std::min(std::max(together_bytes(round_bytes), partition_bytes / kPiecesOnTheWay),
+                  longest_piece());
 }
 
 Status PartitionedChannel::post(int process, const wire::Header& header,

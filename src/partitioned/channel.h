@@ -37,10 +37,13 @@ class MessagePort {
 // Of data in one message: its count fits an int, with the header.
 std::uint64_t longest_piece();
 
-// What becomes ready shortly after one another goes in one message up to so many bytes, since each
-// costs as much as some ten thousand: more would gain nothing, and the way from device to device is
-// faster where a part of it is under way on each stretch.
-constexpr std::uint64_t kTogetherBytes = 256 << 10;
+// What becomes ready shortly after one another goes in one message up to so many bytes of a round
+// of so many. Each message costs as much as some ten thousand bytes, so short ones gain nothing;
+// but the way from device to device is faster where a part of the round is under way on each
+// stretch of it.
+std::uint64_t together_bytes(std::uint64_t round_bytes);
+// Longer partitions are cut, if into few pieces.
+std::uint64_t piece_bytes(std::uint64_t partition_bytes, std::uint64_t round_bytes);
 
 // Messages that may be on their way into staging memory before what becomes ready waits for
 // company: one copy alone would leave the link of the device idle while the next one begins.

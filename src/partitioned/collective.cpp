@@ -91,12 +91,13 @@ std::uint64_t PartitionedCollective::find_longest_message() const {
     if (step.from != Step::kNobody)
       longest = std::max<std::uint64_t>(longest, part(step.into, 0).segment.size_bytes());
   }
-  const std::uint64_t several = std::min<std::uint64_t>(longest * partitions(), kTogetherBytes);
+  const std::uint64_t several =
+      std::min(round_bytes(longest), together_bytes(round_bytes(longest)));
   return std::min(std::max(longest, several), longest_piece());
 }
 
 Status PartitionedCollective::reserve() {
-  constexpr std::size_t kScraps = 2;
+  constexpr std::size_t kScraps = 4;
   if (way_ == NodeReduction::Way::kernels) return {};
   keep_staging(longest_message_);
   while (work_.on_device() && scraps_.size() < kScraps) {
@@ -322,7 +323,7 @@ void PartitionedCollective::begin_step(Run run, bool& any) {
       step.from == Step::kNobody ? 0 : part(step.into, run.first).segment.size_bytes();
   for (Track& track : tracks_of(run)) {
     track.stage = Track::Stage::giving;
-    track.taken_bytes = 0;
+    track.begun_bytes = track.taken_bytes = 0;
     track.wanted_bytes = wanted_bytes;
   }
   for (const Outgoing& outgoing : step.outgoing) queue(run, outgoing);
@@ -333,7 +334,9 @@ void PartitionedCollective::begin_step(Run run, bool& any) {
 bool PartitionedCollective::waits_for_company(const Step& step, Run run) const {
   if (step.outgoing.empty() || marked_ == partitions()) return false;
   const Place& place = step.outgoing.front().place;
-  return place.whole() && part(place, run).segment.size_bytes() < kTogetherBytes &&
+  const std::uint64_t each_bytes = part(place, run.first).segment.size_bytes();
+  const std::uint64_t run_bytes = each_bytes * static_cast<std::uint64_t>(run.count);
+  return place.whole() && run_bytes < together_bytes(round_bytes(each_bytes)) &&
          std::ranges::count_if(messages_, [](const Message& message) { return !message.sent; }) >=
              kPackingMax;
 }
@@ -342,18 +345,20 @@ bool PartitionedCollective::waits_for_company(const Step& step, Run run) const {
 void PartitionedCollective::queue(Run run, const Outgoing& outgoing) {
   const std::uint64_t each_bytes = part(outgoing.place, run.first).segment.size_bytes();
   if (each_bytes == 0) return;
-  const auto together =
-      outgoing.place.whole()
-          ? static_cast<std::int32_t>(std::max<std::uint64_t>(
-                std::min<std::uint64_t>(kTogetherBytes, longest_piece()) / each_bytes, 1))
-          : 1;
+  const auto together = outgoing.place.whole()
+                            ? static_cast<std::int32_t>(std::max<std::uint64_t>(
+                                  together_bytes(round_bytes(each_bytes)) / each_bytes, 1))
+                            : 1;
   for (Run rest = run; rest.count > 0;) {
     const Run now{rest.first, std::min(rest.count, together)};
     rest = {now.end(), rest.count - now.count};
     const core::CallEnd end = part(outgoing.place, now);
     const std::uint64_t element = end.segment.type->size_bytes();
     const std::uint64_t total = end.segment.size_bytes();
-    const std::uint64_t piece = std::max(longest_piece() / element * element, element);
+    const std::uint64_t longest = piece_bytes(each_bytes, round_bytes(each_bytes));
+    // Several partitions are one piece: who takes them knows where each begins.
+    const std::uint64_t piece =
+        now.count > 1 ? total : std::max(longest / element * element, element);
     for (std::uint64_t first = 0; first < total; first += piece) {
       Message& message = queued_.emplace_back();
       message.run = now;

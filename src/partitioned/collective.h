@@ -80,8 +80,7 @@ class PartitionedCollective final : public Partitioned {
       unmarked,
       between,  // steps
       giving,   // what goes out is on its way to the host MPI, and in the way of what is taken
-      taking,
-      moving,  // what the step takes, into its place
+      taking,   // as it comes
       done
     };
     Stage stage = Stage::unmarked;
@@ -89,7 +88,8 @@ class PartitionedCollective final : public Partitioned {
     bool gathered = false;           // counted among those that wait for one another
     std::size_t unsent = 0;          // messages of the step
     std::uint64_t wanted_bytes = 0;  // that the step takes
-    std::uint64_t taken_bytes = 0;
+    std::uint64_t begun_bytes = 0;   // of these: on their way into their place
+    std::uint64_t taken_bytes = 0;   // and there
   };
   // What partitions take at a step, on its way into its place.
   struct Move {
@@ -148,6 +148,10 @@ class PartitionedCollective final : public Partitioned {
   }
   bool is_ready(int process) const;
   std::uint64_t find_longest_message() const;
+  // Of what a step gives or takes with places like this one.
+  std::uint64_t round_bytes(std::uint64_t each_bytes) const noexcept {
+    return each_bytes * partitions();
+  }
 
   // About the other ranks, where the round cannot end because of them.
   Status complaint() const;

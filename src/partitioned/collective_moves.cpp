@@ -16,7 +16,7 @@ namespace accord::partitioned {
 
 bool PartitionedCollective::may_take(std::int32_t partition) const {
   const Track& track = tracks_[static_cast<std::size_t>(partition)];
-  if (track.stage != Track::Stage::taking || track.taken_bytes == track.wanted_bytes) return false;
+  if (track.stage != Track::Stage::taking || track.begun_bytes == track.wanted_bytes) return false;
   const int from = plan_.schedule[track.step].from;
   if (from == plan_.rank) return true;
   const auto found = arrived_.find({partition, process_of(from)});
@@ -31,7 +31,7 @@ Status PartitionedCollective::begin_moves(Run run) {
     move.step = &step;
     move.run.first = rest.first;
     ACCORD_TRY(step.from == plan_.rank ? take_own(move, rest) : take_arrived(move, rest));
-    for (Track& track : tracks_of(move.run)) track.stage = Track::Stage::moving;
+    for (Track& track : tracks_of(move.run)) track.begun_bytes += move.each_bytes;
     rest = {move.run.end(), rest.count - move.run.count};
   }
   return {};
@@ -59,15 +59,15 @@ Status PartitionedCollective::take_arrived(Move& move, Run rest) {
     const Track& track = tracks_[static_cast<std::size_t>(partition)];
     auto& box = arrived_.find({partition, process})->second;
     const Arrived& next = box.front();
-    if (next.first_bytes != track.taken_bytes ||
-        next.length_bytes > wanted_bytes - track.taken_bytes)
+    if (next.first_bytes != track.begun_bytes ||
+        next.length_bytes > wanted_bytes - track.begun_bytes)
       return {StatusCode::truncated,
               fmt::format("partitioned: rank {} gives another number of bytes than the {} that "
                           "are taken from it",
                           move.step->from, wanted_bytes)};
     const bool is_part = next.length_bytes != wanted_bytes;
     if (is_part && move.run.count > 0) return {};
-    move.first_bytes = track.taken_bytes;
+    move.first_bytes = track.begun_bytes;
     move.each_bytes = next.length_bytes;
     ++move.run.count;
     Arrived* const last = move.pieces.empty() ? nullptr : &move.pieces.back();
@@ -195,10 +195,7 @@ bool PartitionedCollective::take_scrap(core::DeviceScrap& scrap) {
 }
 
 void PartitionedCollective::end(Move& move) {
-  for (Track& track : tracks_of(move.run)) {
-    track.taken_bytes += move.each_bytes;
-    track.stage = Track::Stage::taking;
-  }
+  for (Track& track : tracks_of(move.run)) track.taken_bytes += move.each_bytes;
   if (move.lifted.data() != nullptr && has_prequest()) scraps_.push_back(std::move(move.lifted));
 }
 

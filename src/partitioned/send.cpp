@@ -307,7 +307,8 @@ bool PartitionedSend::waits_for_company() {
       std::ranges::count_if(messages_, [](const Message& message) { return !message.sent; });
   const bool is_held_up = unseen_.size() >= kUnseenMax || packing >= kPackingMax ||
                           messages_.size() >= messages_max() || !pieces_.empty();
-  return is_held_up && ready_.size() < left_ && ready_.size() * transfer_bytes() < kTogetherBytes;
+  return is_held_up && ready_.size() < left_ &&
+         ready_.size() * transfer_bytes() < together_bytes(own_bytes());
 }
 
 // Begins to move what has been marked ready.
@@ -327,21 +328,22 @@ Status PartitionedSend::issue() {
 
 // Neighbours go in one message, unless they are long; those without bytes one by one.
 void PartitionedSend::queue_pieces(const std::vector<std::size_t>& ready) {
-  const std::uint64_t piece_bytes = longest_piece();
+  const std::uint64_t together = together_bytes(own_bytes());
+  const std::uint64_t longest = piece_bytes(transfer_bytes(), own_bytes());
   const auto before = pieces_.size();
   for (std::size_t i = 0; i < ready.size();) {
     const std::size_t head = ready[i++];
     std::size_t tail = head;
     const auto may_join = [&](std::size_t next) {
       return next == tail + 1 && transfer_bytes() > 0 &&
-             (next + 1 - head) * transfer_bytes() <= kTogetherBytes;
+             (next + 1 - head) * transfer_bytes() <= together;
     };
     while (i < ready.size() && may_join(ready[i])) tail = ready[i++];
     if (board_.mapped()) unseen_.push_back(tail);
     std::uint64_t first = head * transfer_bytes();
     const std::uint64_t end = tail * transfer_bytes() + bytes_of(tail);
     do {
-      const std::uint64_t length = std::min(piece_bytes, end - first);
+      const std::uint64_t length = std::min(longest, end - first);
       pieces_.push_back({length > 0 ? first / transfer_bytes() : head, first, length});
       first += length;
     } while (first < end);

@@ -8,7 +8,8 @@
 // takes without it. What arrives is checked. Meant for hosts whose links and copies take their time
 // (tests/hosts), where ranks share cores.
 //
-//   accord_partitioned_ready_mpich [times] [KiB from] [KiB to] [file for records]
+//   accord_partitioned_ready_mpich [times] [KiB from] [KiB to] [send|allreduce|both] [file for
+//   records]
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -213,12 +214,15 @@ int main(int argc, char** argv) {
   const int times = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 5;
   const int least_kib = argc > 2 ? std::max(std::atoi(argv[2]), 1) : 16;
   const int largest_kib = argc > 3 ? std::atoi(argv[3]) : 1024;
+  const std::string what = argc > 4 ? argv[4] : "both";
   {
-    const Report report(argc > 4 ? argv[4] : nullptr);
-    for (const bool reduces : {false, true})
+    const Report report(argc > 5 ? argv[5] : nullptr);
+    for (const bool reduces : {false, true}) {
+      if (what == (reduces ? "send" : "allreduce")) continue;
       for (int kib = least_kib; kib <= largest_kib; kib *= 8)
         for (const int partitions : {4, 16, 64})
           measure({reduces, partitions, kib * 256}, times, report);
+    }
   }
   return finish();
 }
