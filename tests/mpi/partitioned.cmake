@@ -101,6 +101,13 @@ accord_mpi_test(NAME mpi.${flavour}.partitioned.traced FLAVOUR ${flavour} RANKS 
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_TRACE=1)
 set_tests_properties(mpi.${flavour}.partitioned.traced PROPERTIES PASS_REGULAR_EXPRESSION
   "psend 1024 B device, 8 partitions to [01] -> kernel .asked for. [0-9.]+ us")
+# Between nodes, where copies take their time: what overlaps; and the program that measures what that is worth.
+accord_mpi_test(NAME mpi.${flavour}.partitioned.overlap FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_partitioned_overlap_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1 ACCORD_HOST_MACHINE=pcie4 ACCORD_HOST_SLOWDOWN=50000)
+accord_mpi_test(NAME mpi.${flavour}.partitioned.ready FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_partitioned_ready_${flavour} 1 16 128 PRELOAD accord LABELS mpi TIMEOUT 120
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1)
 # The example of docs/partitioned.md.
 mpi_test_program(partitioned_ring ${flavour} "${PROJECT_SOURCE_DIR}/examples/partitioned_ring.cpp")
 accord_mpi_test(NAME mpi.${flavour}.partitioned.ring FLAVOUR ${flavour} RANKS ${ranks}
