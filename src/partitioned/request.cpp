@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/config.h"
 #include "device/staging_pool.h"
@@ -123,7 +124,9 @@ void Partitioned::keep_staging(std::uint64_t longest_bytes) const {
   if (!has_prequest() || longest_bytes <= staged_for_bytes_) return;
   staged_for_bytes_ = longest_bytes;
   const std::uint64_t size_bytes = std::min(longest_bytes, longest_piece()) + sizeof(wire::Header);
-  device::StagingBuffer buffers[8];  // of what goes and what comes
+  // Of what goes and what comes.
+  constexpr std::size_t kLongBytes = 1 << 20;
+  std::vector<device::StagingBuffer> buffers(size_bytes < kLongBytes ? 16 : 8);
   for (device::StagingBuffer& buffer : buffers)
     (void)device::staging_pool().acquire(runtime(), size_bytes, buffer);
 }

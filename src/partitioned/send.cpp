@@ -405,7 +405,9 @@ Status PartitionedSend::finish_batches() {
   return status;
 }
 
+// Few for a receiver that is late: their memory is in use until it has started.
 std::size_t PartitionedSend::messages_max() const noexcept {
+  if (!receiver_is_ready()) return static_cast<std::size_t>(kPackingMax);
   return has_prequest() ? kMessagesWithKernels : kMessagesMax;
 }
 

@@ -49,7 +49,7 @@ def measure(options: argparse.Namespace, machine: str) -> list[dict]:
     }
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as records:
         sizes = [str(options.times), str(options.least), str(options.most)]
-        program = [options.bench, *sizes, options.what, records.name]
+        program = [str(Path(options.bench).absolute()), *sizes, options.what, records.name]
         return run(options, shape, program, settings, None, Path(records.name))
 
 
