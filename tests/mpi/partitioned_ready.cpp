@@ -174,7 +174,7 @@ class Report {
   void write(const Case& one, double kernel, const char* way, double us) const {
     if (file_ == nullptr) return;
     std::fprintf(file_,
-                 "{\"operation\": \"%s in %d partitions, ready over %g x\", \"way\": \"%s\", "
+                 "{\"operation\": \"%s in %d partitions over %g x\", \"way\": \"%s\", "
                  "\"ours\": %s, \"size_bytes\": %d, \"median_us\": %.1f, \"correct\": %s, "
                  "\"ranks\": %d, \"type\": \"int32\", \"send_memory\": \"device\", "
                  "\"recv_memory\": \"device\"}\n",
