@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/config.h"
 #include "device/registry.h"
 
 namespace accord::partitioned {
@@ -43,9 +44,19 @@ Status PartitionedCollective::open() {
   return node_ ? node_->open() : Status();
 }
 
+// A short reduction of several steps is made on the host, as MPI_Allreduce is up to that length:
+// two copies a step would take longer than the CPU does.
 Status PartitionedCollective::open_work() {
   if (!plan_.reduction.type) return {};
-  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
+  const auto combined = std::ranges::count_if(plan_.schedule, [&](const Step& step) {
+    return step.combine != Combine::store && step.from != plan_.rank;
+  });
+  const std::uint64_t each_bytes = plan_.reduction.count * plan_.reduction.type->size_bytes();
+  const bool is_short = round_bytes(each_bytes) < config().two_level_bytes;
+  const auto where =
+      combined > 1 && is_short ? PartitionWork::Where::host : PartitionWork::Where::device;
+  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, where,
+                    staging_runtime());
 }
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {

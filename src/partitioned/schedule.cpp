@@ -9,8 +9,9 @@
 namespace accord::partitioned {
 namespace {
 
-// From here on the bytes of a partition matter more than the steps it takes.
-constexpr std::size_t kRingBytes = 64 << 10;
+// From here on the bytes of a partition matter more than the steps it takes: each costs two copies
+// and a message, which take as long to begin as some hundred thousand bytes.
+constexpr std::size_t kRingBytes = 1 << 20;
 
 constexpr Place kContribution{.area = Area::contribution};
 constexpr Place kResult{.area = Area::result};

@@ -22,19 +22,20 @@ core::CallEnd PartitionArea::at(const Place& place, std::int32_t partition,
   return part;
 }
 
-bool PartitionWork::fits(const PartitionArea& result) const {
+bool PartitionWork::fits(const PartitionArea& result, Where where) const {
   if (!reduction_.in_result || !reduction_.type->dense() || result.end.user == nullptr)
     return false;
   device::DeviceRuntime* const runtime = result.end.runtime;
-  return runtime == nullptr ||
-         (result.end.on_device && reduction_.element != device::Element::none &&
-          runtime->can_reduce(reduction_.op, reduction_.element));
+  return runtime == nullptr || (where == Where::device && result.end.on_device &&
+                                reduction_.element != device::Element::none &&
+                                runtime->can_reduce(reduction_.op, reduction_.element));
 }
 
 Status PartitionWork::open(PartitionReduction reduction, std::int32_t partitions,
-                           const PartitionArea& result, device::DeviceRuntime& staging_runtime) {
+                           const PartitionArea& result, Where where,
+                           device::DeviceRuntime& staging_runtime) {
   reduction_ = std::move(reduction);
-  if (fits(result)) {
+  if (fits(result, where)) {
     area_ = result;
     return {};
   }

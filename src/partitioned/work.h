@@ -42,11 +42,13 @@ struct PartitionReduction {
   bool in_result = false;
 };
 
-// In the result's memory where that can be, on a device where this can reduce, else in host memory.
+// In the result's memory where that can be, on a device where this can reduce, else, or where that
+// is asked for, in host memory.
 class PartitionWork {
  public:
+  enum class Where { device, host };
   Status open(PartitionReduction reduction, std::int32_t partitions, const PartitionArea& result,
-              device::DeviceRuntime& staging_runtime);
+              Where where, device::DeviceRuntime& staging_runtime);
 
   const PartitionArea& area() const noexcept { return area_; }
   bool on_device() const noexcept { return area_.end.runtime != nullptr; }
@@ -66,7 +68,7 @@ class PartitionWork {
                  std::byte* came, std::size_t length_bytes);
 
  private:
-  bool fits(const PartitionArea& result) const;
+  bool fits(const PartitionArea& result, Where where) const;
   Status reserve(device::DeviceRuntime& runtime, const core::Segment& segment,
                  device::StagingBuffer& buffer, std::byte*& origin) const;
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "partitioned.h"
 
@@ -172,14 +173,14 @@ void goes_in_pieces() {
   });
 }
 
-// What a rank has for itself goes to its place while it goes out.
-void keeps_own() {
+void sums_in(double most_ms, const std::string& what) {
   Ints from(16, true);
   Ints to(16, true);
   MPI_Request sum = MPI_REQUEST_NULL;
   MPIX_Pallreduce_init(from.pointer(), to.pointer(), 4, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
                        MPI_INFO_NULL, &sum);
-  expect_less(kToHost + kOnDevice + kToDevice, "a short allreduce", [&] {
+  from.set(std::vector<int>(16, rank + 1));
+  expect_less(most_ms, what, [&] {
     MPI_Start(&sum);
     MPIX_Pbuf_prepare(sum);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -188,6 +189,7 @@ void keeps_own() {
     MPI_Wait(&sum, MPI_STATUS_IGNORE);
     return since(start);
   });
+  expect(to.get() == std::vector<int>(16, size * (size + 1) / 2), what + " is wrong");
   MPI_Request_free(&sum);
 }
 
@@ -198,11 +200,17 @@ int main(int argc, char** argv) {
   using namespace accord::test;
   MPI_Init(&argc, &argv);
   start();
-  starts_late();
-  prepares();
-  becomes_ready();
-  goes_in_pieces();
-  keeps_own();
+  if (size == 2) {
+    starts_late();
+    prepares();
+    becomes_ready();
+    goes_in_pieces();
+    // What a rank has for itself goes to its place while it goes out.
+    sums_in(kToHost + kOnDevice + kToDevice, "a short allreduce");
+  } else {
+    // It is copied to the host and back once, not in each step.
+    sums_in(1.8 * (kToHost + kToDevice), "a short allreduce of several steps");
+  }
   return finish();
 }
 

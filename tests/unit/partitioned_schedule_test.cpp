@@ -219,6 +219,7 @@ TEST(partitioned_schedule, short_allreduces_take_few_steps) {
   EXPECT_EQ(received(1, 2, 4), 1);
   EXPECT_EQ(received(1, 2, 1 << 20), 1);
   EXPECT_EQ(received(3, 4, 4), 2);
+  EXPECT_EQ(received(3, 4, 512), 2);
   EXPECT_EQ(received(5, 8, 4), 3);
   EXPECT_EQ(received(0, 6, 4), 1);
   EXPECT_EQ(received(1, 6, 4), 3);
