@@ -23,11 +23,11 @@ typedef struct accord_prequest* MPIX_Prequest;
 
 /* Of a sender: returns once the receiver has started the same round, so that nothing a kernel marks
  * ready has to be held. Of a receiver: once its sender has been told. Of a collective: once all
- * ranks that this one exchanges data with have started the round; of one that kernels do within a
- * node, from its second such round on at once, since what they mark then need not be held, whoever
- * has started. Called by all of them, on a request that has been started and not completed;
- * optional. Waits for the other side. Errors: MPI_ERR_ARG where `request` is no partitioned one of
- * Accord's, or not started. */
+ * ranks that this one exchanges data with have started the round. From the second such round on at
+ * once: of a collective that kernels do within a node, since what they mark then need not be held,
+ * and of what goes by messages between nodes, since it is packed meanwhile. Called by all of them,
+ * on a request that has been started and not completed; optional. Waits for the other side. Errors:
+ * MPI_ERR_ARG where `request` is no partitioned one of Accord's, or not started. */
 int MPIX_Pbuf_prepare(MPI_Request request);
 
 /* The same of `count` requests, whatever order the other sides prepare theirs in. */
