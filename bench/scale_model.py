@@ -160,6 +160,26 @@ def job_of(name: str, nodes: int, slowdown: float = 1, **changes: Any) -> Job:
 # ---- Accord: two levels --------------------------------------------------------------------------
 
 
+@cache
+def grid_of(nodes: int, line_max: int = 32) -> list[int]:
+    """As grid_of of plan.h: the nodes as a grid of few dimensions."""
+    factors: list[int] = []
+    left = nodes
+    for factor in range(2, nodes + 1):
+        while left % factor == 0:
+            factors.insert(0, factor)
+            left //= factor
+    if not factors:
+        return [1]
+    for dimensions in itertools.count(1):
+        lines = [1] * dimensions
+        for factor in factors:
+            lines[lines.index(min(lines))] *= factor
+        if max(lines) <= max(line_max, factors[0]):
+            return lines
+    raise AssertionError
+
+
 @dataclass(frozen=True)
 class Plan:
     """What TwoLevelPlan (src/coll/inter/plan.cpp) makes of a call."""
@@ -214,8 +234,18 @@ class Round:
 Rounds = Callable[[float, int], list[Round]]
 
 
+def grid_rounds(parcel: float, nodes: int) -> list[Round]:
+    """Each leader with its like on every other node of its line: shares, then results (rounds.cpp)."""
+    there, back = [], []
+    for length in grid_of(nodes):
+        parcel /= length
+        there.append(Round(length - 1, parcel, parcel * (length - 1)))
+        back.append(Round(length - 1, parcel))
+    return there + back[::-1]
+
+
 def pairwise_rounds(parcel: float, nodes: int) -> list[Round]:
-    """Each leader with its like on every other node: shares, then results (rounds.cpp)."""
+    """As it was before nodes were a grid: each leader with its like on every other node."""
     part = parcel / nodes
     return [Round(nodes - 1, part, part * (nodes - 1)), Round(nodes - 1, part)]
 
@@ -344,7 +374,7 @@ def two_levels(
     single: bool = False,
     rounds: Rounds | None = None,
 ) -> float:
-    rounds = rounds or (pairwise_rounds if kind == "allreduce" else alltoall_rounds)
+    rounds = rounds or (grid_rounds if kind == "allreduce" else alltoall_rounds)
     return TwoLevels(kind, block, job, direct=direct, single=single, rounds=rounds).seconds()
 
 
@@ -462,7 +492,8 @@ def taken(kind: str, block: int, job: Job, *, direct: bool = False) -> float:
     """What Accord takes by itself (src/coll/algorithms/two_level.cpp)."""
     if kind == "alltoall":
         return pairs(block, job, direct=direct) if block >= 64 * KI else host_mpi(kind, block, job)
-    is_worth_it = block >= 256 * KI and block // job.ranks // job.nodes >= 16 * KI
+    messages = max(grid_of(job.nodes))
+    is_worth_it = block >= 256 * KI and block // job.ranks // messages >= 16 * KI
     return (
         two_levels(kind, block, job, direct=direct) if is_worth_it else host_mpi(kind, block, job)
     )

@@ -98,7 +98,12 @@ def test_a_tree_is_as_deep_as_nodes_have_digits() -> None:
 @pytest.mark.parametrize("parcel", [384 * KI, 4 * MI])
 @pytest.mark.parametrize(
     ("kind", "block", "ranks"),
-    [("allreduce", 256 * KI, 8), ("allreduce", 16 * MI, 128), ("alltoall", 4 * KI, 32)],
+    [
+        ("allreduce", 256 * KI, 8),
+        ("allreduce", 16 * MI, 128),
+        ("allreduce", 64 * MI, 2048),
+        ("alltoall", 4 * KI, 32),
+    ],
 )
 def test_plans_are_those_of_the_code(kind: str, block: int, ranks: int, parcel: int) -> None:
     program = REPOSITORY / "build" / "bin" / "accord_scale"
@@ -110,7 +115,7 @@ def test_plans_are_those_of_the_code(kind: str, block: int, ranks: int, parcel: 
     plan = model.Plan.of(kind, block, job, single=False, parcel=parcel)
     assert made["leaders"] == plan.leaders
     assert len(made["chunks"]) == plan.chunks
-    rounds_of = model.pairwise_rounds if kind == "allreduce" else model.alltoall_rounds
+    rounds_of = model.grid_rounds if kind == "allreduce" else model.alltoall_rounds
     for number, chunk in enumerate(made["chunks"]):
         rounds = rounds_of(plan.chunk(number)[1] * plan.volume, job.nodes)
         assert [one["messages"] for one in chunk] == [one.messages for one in rounds]

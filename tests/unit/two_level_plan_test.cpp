@@ -208,6 +208,76 @@ TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
 }
 
 // Step by step two nodes have each other, the same step at both: those whose numbers add up to it.
+TEST(two_level_plan, nodes_are_a_grid_of_as_few_dimensions_as_it_takes) {
+  using Lines = std::vector<int>;
+  EXPECT_EQ(grid_of(1, 32), Lines({1}));
+  EXPECT_EQ(grid_of(32, 32), Lines({32}));
+  EXPECT_EQ(grid_of(40, 32), Lines({5, 8}));
+  EXPECT_EQ(grid_of(37, 32), Lines({37}));
+  EXPECT_EQ(grid_of(74, 32), Lines({37, 2}));
+  EXPECT_EQ(grid_of(512, 32), Lines({32, 16}));
+  EXPECT_EQ(grid_of(4096, 32), Lines({16, 16, 16}));
+  EXPECT_EQ(grid_of(12, 3), Lines({3, 2, 2}));
+}
+
+std::vector<std::uint64_t> nodes_of(std::uint64_t ranks, std::uint64_t ranks_per_node) {
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t rank = 0; rank < ranks; ++rank) numbers.push_back(rank / ranks_per_node);
+  return numbers;
+}
+
+TEST(two_level_plan, an_allreduce_over_a_grid_ends_as_any_other) {
+  for (const std::uint64_t nodes : {37, 40})
+    for (const std::uint64_t ranks_per_node : {1, 2})
+      for (const std::size_t bytes : {100, 6000}) {
+        const auto numbers = nodes_of(nodes * ranks_per_node - 1, ranks_per_node);
+        const Case c{.call = {.kind = Kind::allreduce,
+                              .size = static_cast<int>(numbers.size()),
+                              .block_bytes = bytes},
+                     .node_numbers = numbers,
+                     .parcel_bytes = 4096};
+        World world(c);
+        world.run();
+        world.check();
+        if (HasFatalFailure()) return;
+      }
+}
+
+// Of 512 nodes, 32 x 16: messages to 31 others and 15 others, each twice, and by these the bytes
+// that a ring would send. Sums stand in the order of the nodes.
+TEST(two_level_plan, an_allreduce_of_many_nodes_has_few_messages) {
+  constexpr std::size_t kBytes = 4 << 20;
+  const core::Placement placement = core::Placement::of(nodes_of(512, 1));
+  const node::Call call{.kind = Kind::allreduce, .size = 512, .block_bytes = kBytes};
+  for (const int node : {0, 1, 47, 511}) {
+    const TwoLevelPlan plan(call, placement, node, false, 1, kBytes);
+    const TwoLevelPlan::Chunk chunk = plan.chunk(0);
+    ASSERT_EQ(chunk.rounds.size(), 4u);
+    std::vector<std::size_t> sends;
+    std::size_t sent_bytes = 0;
+    int step = 1;
+    for (const TwoLevelPlan::Round& round : chunk.rounds) {
+      sends.push_back(0);
+      std::map<std::size_t, int> came_from;
+      for (const TwoLevelPlan::Message& message : round.messages) {
+        if (!message.sends) came_from[message.first_bytes] = message.peer;
+        if (message.sends) sent_bytes += message.length_bytes;
+        sends.back() += message.sends ? 1 : 0;
+      }
+      if (round.reductions.empty()) continue;
+      const std::vector<std::size_t>& sources = round.reductions.at(0).sources;
+      const int first = node - node / step % static_cast<int>(sources.size()) * step;
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        const bool is_own = sources[i] == round.reductions[0].result_bytes;
+        EXPECT_EQ(is_own ? node : came_from.at(sources[i]), first + static_cast<int>(i) * step);
+      }
+      step *= static_cast<int>(sources.size());
+    }
+    EXPECT_EQ(sends, (std::vector<std::size_t>{31, 15, 15, 31}));
+    EXPECT_EQ(sent_bytes * plan.chunks(), 2 * (kBytes - kBytes / 512));
+  }
+}
+
 TEST(two_level_plan, no_two_leaders_begin_with_one_peer_at_a_time) {
   for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::alltoall}) {
     for (const int nodes : {2, 5, 8}) {

@@ -129,7 +129,7 @@ constinit const Algorithm algorithms::two_level{
         "another node travel together. Between the nodes long messages go by the host MPI, or by "
         "the design of that name.",
     .steps =
-        "for each chunk: a collective within the node; one or two rounds of messages between "
+        "for each chunk: a collective within the node; rounds of messages between "
         "leaders, a part of the chunk for each node; a collective within the node",
     .bytes =
         "a byte goes once to each node that needs it; an allreduce sends twice the vector from "

@@ -6,6 +6,7 @@
 #include <climits>
 #include <span>
 
+#include "base/config.h"
 #include "base/rounding.h"
 
 namespace accord::coll {
@@ -25,6 +26,8 @@ constexpr std::size_t kParcelBytesMinInTurns = std::size_t{1} << 20;
 constexpr std::size_t kMessagesOfParcel = 8;
 constexpr std::size_t kPiecesOfParcel = 128;
 constexpr std::size_t kGrownParcelBytesMax = std::size_t{4} << 20;
+
+int line_max() { return static_cast<int>(std::clamp<Count>(config().line_nodes, 2, INT_MAX)); }
 
 // Joins what follows one another, which is fewer copies, and leaves out what is empty.
 void append(TwoLevelPlan::Parts& parts, TwoLevelPlan::Part part) {
@@ -73,7 +76,8 @@ TwoLevelPlan::TwoLevelPlan(const node::Call& call, const core::Placement& placem
       in_place_(in_place),
       leaders_(std::min(leaders_max, placement.fewest())),
       geometry_(call),
-      granule_bytes_(node::granule_bytes(call)) {
+      granule_bytes_(node::granule_bytes(call)),
+      grid_(goes_by_grid() ? grid_of(placement.nodes(), line_max()) : std::vector<int>()) {
   const auto leaders = static_cast<std::size_t>(leaders_);
   const std::size_t parcels_bytes = call.block_bytes * volume() / leaders;
   const std::size_t most_bytes = parcel_bytes_max(placement.parcel_bytes(parcel_bytes));
@@ -106,12 +110,15 @@ std::size_t TwoLevelPlan::volume() const {
 // As many as are under way at once with one other node each; the root of a bcast keeps none.
 std::size_t TwoLevelPlan::messages_of_parcel() const {
   const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  if (goes_by_grid()) return static_cast<std::size_t>(std::ranges::max(grid_));
   return pattern().from_root && pattern().is_whole() ? nodes - 1 : nodes;
 }
 
 std::size_t TwoLevelPlan::message_bytes() const {
   const auto leaders = static_cast<std::size_t>(leaders_);
   const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  // The shorter ones of later dimensions are few bytes beside those of the first.
+  if (goes_by_grid()) return call_.block_bytes / leaders / messages_of_parcel();
   // The nodes are a chain, which is worth it with as many chunks as nodes.
   if (pattern().is_prefix) return call_.block_bytes / leaders / nodes;
   return call_.block_bytes * volume() / leaders / nodes;

@@ -18,6 +18,10 @@
 
 namespace accord::coll {
 
+// So many nodes as a grid: the lengths of its lines, by dimension. No more dimensions than it takes
+// for no line to be longer than `line_max`, or than the largest prime in the number of nodes.
+std::vector<int> grid_of(int nodes, int line_max);
+
 class TwoLevelPlan {
  public:
   using Part = core::CallEnd::Part;
@@ -93,12 +97,24 @@ class TwoLevelPlan {
     std::size_t high = 0;
   };
 
+  // Nodes that are as far apart each.
+  struct Line {
+    int first = 0;
+    int step = 1;
+    int length = 1;
+
+    int place(int node) const noexcept { return (node - first) / step; }
+    int node(int place) const noexcept { return first + place * step; }
+  };
+
   const node::Pattern& pattern() const noexcept { return geometry_.pattern(); }
+  Line all_nodes() const noexcept { return {.length = placement_.nodes()}; }
+  bool goes_by_grid() const noexcept { return call_.kind == node::Kind::allreduce; }
   bool of_pairs() const noexcept { return pattern().blocks_in && pattern().blocks_out; }
   std::size_t parcel_bytes_max(std::size_t parcel_bytes) const;  // as large as it may grow
-  std::size_t volume() const;  // bytes of parcels for each byte of a block
-  std::size_t messages_of_parcel() const;
-  std::size_t message_bytes() const;  // between two leaders, of all chunks
+  std::size_t volume() const;              // bytes of parcels for each byte of a block
+  std::size_t messages_of_parcel() const;  // as many as it is cut into
+  std::size_t message_bytes() const;       // between two leaders, of all chunks
   Cut cut(std::size_t chunk, int leader) const;
   std::size_t length(int block, Cut cut) const;
   std::size_t length_on(int node, Cut cut) const;  // of all blocks of its ranks
@@ -129,10 +145,11 @@ class TwoLevelPlan {
   Local prefixes_down(std::size_t chunk) const;
   Local down(std::size_t chunk) const;
 
-  Round reduction(const std::vector<node::Range>& shares, std::size_t parcel_end) const;
+  Round reduction(Line line, const std::vector<node::Range>& shares, std::size_t parcel_end) const;
   std::vector<Round> rounds(std::size_t chunk, std::size_t& parcel_bytes) const;
   std::vector<Round> rounds_by_node(Cut own, std::size_t& parcel_bytes) const;
-  void pair_up(Round& round) const;
+  void pair_up(Round& round, Line line) const;
+  std::vector<Round> grid_rounds(std::size_t& parcel_bytes) const;
   std::vector<Round> reduction_rounds(Cut own, std::size_t& parcel_bytes) const;
   std::vector<Round> bcast_rounds(Cut own) const;
   std::vector<Round> pair_rounds(Cut own, std::size_t& parcel_bytes) const;
@@ -151,6 +168,7 @@ class TwoLevelPlan {
   int leaders_;
   node::Geometry geometry_;
   std::size_t granule_bytes_;
+  std::vector<int> grid_;        // of the nodes, where a call goes by one
   std::size_t share_bytes_ = 0;  // of a leader, of each block, in all chunks but the last
   std::size_t chunks_ = 0;
   mutable std::size_t looks_ = 0;

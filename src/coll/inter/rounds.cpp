@@ -3,8 +3,12 @@
 //
 // What the leaders of a two-level plan send each other. All messages of a round are independent:
 // what is for all nodes, or of all of them, goes in as many parts as there are nodes, so that no
-// link carries more than it must.
+// link carries more than it must. In an allreduce of many nodes these messages would be many and
+// short: the nodes then are a grid, and each has such rounds with those of its line, one dimension
+// after the other. A line of the first dimension is of nodes next to each other, so that sums of
+// lines stand in the order of the nodes.
 #include <algorithm>
+#include <iterator>
 
 #include "coll/inter/plan.h"
 
@@ -12,16 +16,32 @@ namespace accord::coll {
 
 using node::Range;
 
+std::vector<int> grid_of(int nodes, int line_max) {
+  std::vector<int> factors;  // primes, the largest first
+  for (int left = nodes, factor = 2; left > 1; ++factor) {
+    if (factor * factor > left) factor = left;
+    for (; left % factor == 0; left /= factor) factors.insert(factors.begin(), factor);
+  }
+  if (factors.empty()) return {1};
+  for (std::size_t dimensions = 1;; ++dimensions) {
+    std::vector<int> lines(dimensions, 1);
+    for (const int factor : factors) *std::ranges::min_element(lines) *= factor;
+    if (std::ranges::max(lines) <= std::max(line_max, factors.front())) return lines;
+  }
+}
+
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds(std::size_t chunk,
                                                       std::size_t& parcel_bytes) const {
-  std::vector<Round> made = rounds_by_node(cut(chunk, local_rank_), parcel_bytes);
-  for (Round& round : made) pair_up(round);
+  const Cut own = cut(chunk, local_rank_);
+  parcel_bytes = length_of_all(own);
+  if (goes_by_grid()) return grid_rounds(parcel_bytes);
+  std::vector<Round> made = rounds_by_node(own, parcel_bytes);
+  for (Round& round : made) pair_up(round, all_nodes());
   return made;
 }
 
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds_by_node(Cut own,
                                                               std::size_t& parcel_bytes) const {
-  parcel_bytes = length_of_all(own);
   if (of_pairs()) return pair_rounds(own, parcel_bytes);
   if (pattern().is_prefix) return prefix_rounds(own, parcel_bytes);
   if (pattern().reduces) return reduction_rounds(own, parcel_bytes);
@@ -30,9 +50,9 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds_by_node(Cut own,
 
 // Nobody is everybody's first: in each step two nodes have each other. Where all went to the first
 // node first, what is for the last one would come only once all others have been served.
-void TwoLevelPlan::pair_up(Round& round) const {
-  std::ranges::stable_sort(round.messages, {}, [this](const Message& message) {
-    return (placement_.node(message.peer) + node_) % placement_.nodes();
+void TwoLevelPlan::pair_up(Round& round, Line line) const {
+  std::ranges::stable_sort(round.messages, {}, [&](const Message& message) {
+    return (line.place(placement_.node(message.peer)) + line.place(node_)) % line.length;
   });
 }
 
@@ -44,18 +64,19 @@ void TwoLevelPlan::exchange(Round& round, int node, Range sent, Range received) 
     round.messages.push_back({peer, true, sent.first_bytes, sent.length_bytes});
 }
 
-// Each node gets its share from all others and reduces it.
-TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Range>& shares,
+// Each node of a line gets its share from all others and reduces it.
+TwoLevelPlan::Round TwoLevelPlan::reduction(Line line, const std::vector<Range>& shares,
                                             std::size_t parcel_end) const {
-  const Range own = shares[static_cast<std::size_t>(node_)];
+  const Range own = shares[static_cast<std::size_t>(line.place(node_))];
   Round round;
   Reduction made{.sources = {}, .result_bytes = own.first_bytes, .length_bytes = own.length_bytes};
-  for (int node = 0; node < placement_.nodes(); ++node) {
-    if (node == node_) {
+  for (int place = 0; place < line.length; ++place) {
+    if (line.node(place) == node_) {
       made.sources.push_back(own.first_bytes);
       continue;
     }
-    exchange(round, node, shares[static_cast<std::size_t>(node)], {parcel_end, own.length_bytes});
+    exchange(round, line.node(place), shares[static_cast<std::size_t>(place)],
+             {parcel_end, own.length_bytes});
     made.sources.push_back(parcel_end);
     parcel_end += own.length_bytes;
   }
@@ -72,19 +93,48 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::reduction_rounds(Cut own,
   for (int node = 0; whole && node < nodes; ++node)
     shares.push_back(node::even_share(parcel_bytes, node, nodes, granule_bytes_));
   const Range mine = shares[static_cast<std::size_t>(node_)];
-  std::vector<Round> made{reduction(shares, parcel_bytes)};
+  std::vector<Round> made{reduction(all_nodes(), shares, parcel_bytes)};
   parcel_bytes += mine.length_bytes * (shares.size() - 1);
   if (!whole) return made;
-  // The results, to all nodes or to that of the root.
+  // The results, to the node of the root.
   Round results;
   for (int node = 0; node < placement_.nodes(); ++node) {
-    const bool all = !pattern().to_root;
     if (node == node_) continue;
     const Range theirs = shares[static_cast<std::size_t>(node)];
-    exchange(results, node, all || node == placement_.node(call_.root) ? mine : Range(),
-             all || is_on_root_node() ? theirs : Range());
+    exchange(results, node, node == placement_.node(call_.root) ? mine : Range(),
+             is_on_root_node() ? theirs : Range());
   }
   made.push_back(std::move(results));
+  return made;
+}
+
+// What a node has reduced in one dimension it shares out in the next. The results come back the
+// other way round.
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::grid_rounds(std::size_t& parcel_bytes) const {
+  const std::size_t parcel_end = parcel_bytes;
+  Range own{0, parcel_end};
+  std::vector<Round> made;
+  std::vector<Round> results;
+  int step = 1;
+  for (const int length : grid_) {
+    const Line line{.first = node_ - node_ / step % length * step, .step = step, .length = length};
+    std::vector<Range> shares;
+    for (int place = 0; place < length; ++place) {
+      shares.push_back(node::even_share(own.length_bytes, place, length, granule_bytes_));
+      shares.back().first_bytes += own.first_bytes;
+    }
+    own = shares[static_cast<std::size_t>(line.place(node_))];
+    made.push_back(reduction(line, shares, parcel_end));
+    Round& back = results.emplace_back();
+    for (int place = 0; place < length; ++place)
+      if (line.node(place) != node_)
+        exchange(back, line.node(place), own, shares[static_cast<std::size_t>(place)]);
+    for (Round* const round : {&made.back(), &back}) pair_up(*round, line);
+    const auto others = static_cast<std::size_t>(length - 1);
+    parcel_bytes = std::max(parcel_bytes, parcel_end + own.length_bytes * others);
+    step *= length;
+  }
+  made.insert(made.end(), std::move_iterator(results.rbegin()), std::move_iterator(results.rend()));
   return made;
 }
 
