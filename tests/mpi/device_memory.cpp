@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
                   size, static_cast<double>(most_bytes) / kMi, sends ? ", messages" : "", now, most,
                   sum);
     }
-    failures += now <= 0 || most > most_mib ? 1 : 0;
+    failures += most <= 0 || most > most_mib ? 1 : 0;
     if (argc > 4 && std::strcmp(argv[4], "idle") == 0) {
       const double idle = left_mib(16);
       if (rank == 0) std::printf("when idle: %.1f MiB a rank\n", idle);
