@@ -35,8 +35,9 @@ class Transport {
   virtual ~Transport() = default;
   // Whether it may lie in such memory, or come there; else it lies in page-locked memory.
   virtual bool takes(const device::PointerInfo& where) const = 0;
-  // Ranks are those of the communicator. Whether what is offered to that one now would get there as
-  // far as is known; finds out, if it is not: later calls may go so then.
+  // Ranks are those of the communicator or window. Whether that one has been met, so that what it
+  // is offered gets there, or ends with an error where it is gone since; greets it, if not: later
+  // calls may go so then.
   virtual bool reaches(int rank) = 0;
   virtual std::unique_ptr<End> offer(int rank, const Memory& from, Name& name) = 0;
   virtual std::unique_ptr<End> fetch(int rank, Name name, const Memory& to) = 0;

@@ -22,6 +22,12 @@ inline void expect(bool good, const std::string& how) {
   ++failures;
 }
 
+inline int class_of(int code) {
+  int klass = MPI_SUCCESS;
+  MPI_Error_class(code, &klass);
+  return klass;
+}
+
 // Until it is there, what a rank sends on is not before it in its queue.
 inline void meet() { MPI_Barrier(MPI_COMM_WORLD); }
 

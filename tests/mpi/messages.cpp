@@ -107,12 +107,6 @@ void to_itself() {
   MPI_Type_free(&every_other);
 }
 
-int class_of(int code) {
-  int klass = MPI_SUCCESS;
-  MPI_Error_class(code, &klass);
-  return klass;
-}
-
 void truncation() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   for (const int room : {4, kHeaderInts, kCount - 1}) {

@@ -22,12 +22,6 @@ constexpr int kOtherTag = 11;
 constexpr int kHeaderInts = 8;  // as long as a header
 constexpr int kTicketInts = 2;  // as what goes in the stead of shorter messages
 
-int class_of(int code) {
-  int klass = MPI_SUCCESS;
-  MPI_Error_class(code, &klass);
-  return klass;
-}
-
 void check_path(const std::string& path) {
   expect(accord_last_path() == path, std::string("went by ") + accord_last_path());
 }
