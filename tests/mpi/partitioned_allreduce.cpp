@@ -136,16 +136,19 @@ class Allreduce {
   int round_ = 0;
 };
 
+constexpr int kRounds = 4;
+
+// That kernels go another way now is on its way to the device for the first rounds, perhaps.
+bool is_known(int round, bool kernels) { return !kernels || round + 1 == kRounds; }
+
 // A block marks each partition.
 void blocks(const Options& options, const std::string& what) {
   Allreduce work(options);
   work.create();
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     work.start(round);
     work.prepare();
-    // That kernels go another way now is on its way to the device, in the first round perhaps
-    // still.
-    if (round > 0 || !by_kernels) work.check_way(by_kernels, what);
+    if (is_known(round, by_kernels)) work.check_way(by_kernels, what);
     const MPIX_Prequest request = work.on_device;
     launch(work.partitions(), [=](int i) {
       for (int mark = 0; mark < std::stoi(options.marks); ++mark)
@@ -217,14 +220,14 @@ void broadcast(int root, MPI_Datatype datatype, int count, bool kernels) {
             "Pbcast_init");
   MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
   expect_ok(MPIX_Prequest_create(&on_device, request), "Prequest_create");
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     std::vector<int> wanted(static_cast<std::size_t>(ints), -1);
     const auto whole = static_cast<std::size_t>(kPartitions * count * bytes / 4);
     for (std::size_t i = 0; i < whole; ++i) wanted[i] = round * 100000 + static_cast<int>(i);
     buffer.set(rank == root ? wanted : std::vector<int>(wanted.size(), -1));
     MPI_Start(&request);
     MPIX_Pbuf_prepare(request);
-    if (round > 0 || !kernels)
+    if (is_known(round, kernels))
       expect(accord_partitioned::view(on_device).on_node == kernels, what + ": which way it goes");
     if (rank == root) launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, on_device); });
     expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
@@ -268,12 +271,12 @@ bool on_all_ranks(bool mine) {
 // No rank is in an MPI call while it is done, unless the kernels have left for want of work: as
 // they mostly do where other programs take the processors' time.
 void unattended() {
-  constexpr int kRounds = 50;
+  constexpr int kRoundsMin = 50;
   constexpr int kRoundsMax = 1000;
   Allreduce work({.partitions = 8});
   work.create();
   int alone = 0;
-  for (int round = 0; round < kRounds || (round < kRoundsMax && !on_all_ranks(alone > 0));
+  for (int round = 0; round < kRoundsMin || (round < kRoundsMax && !on_all_ranks(alone > 0));
        ++round) {
     work.start(round);
     work.prepare();
