@@ -34,10 +34,17 @@ def measurable(home: Home) -> None:
 
 
 def tuned(accord: Accord, tmp_path: Path, *words: object) -> tuple[dict[str, Any], str]:
+    """The table and what was printed. A busy machine may need the same command several times."""
     path = tmp_path / "table.json"
-    done = accord("tune", "--output", path, *words, **SETTINGS)
+    output = ""
+    for _ in range(5):
+        done = accord("tune", "--output", path, *words, **SETTINGS)
+        said = done.stdout + done.stderr
+        output += said
+        if "measured in time" not in said:
+            break
     assert done.returncode == 0, done.stderr
-    return json.loads(path.read_text()), done.stdout + done.stderr
+    return json.loads(path.read_text()), output
 
 
 def test_a_table_is_measured_and_then_counts(accord: Accord, tmp_path: Path) -> None:
