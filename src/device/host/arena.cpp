@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "device/host/fault.h"
+#include "device/host/test_settings.h"
 #include "device/memory_file.h"
 
 namespace accord::device {
@@ -126,7 +127,12 @@ Status HostArena::map_device_memory(HostAllocation& allocation, int imported_des
   allocation.alias =
       map_alias(allocation.mapped_bytes,
                 allocation.imported ? imported_descriptor : allocation.file_descriptor);
-  return allocation.alias == nullptr ? system_error("mmap", allocation.size_bytes) : Status();
+  if (allocation.alias == nullptr) return system_error("mmap", allocation.size_bytes);
+  if (!allocation.imported && device_memory_is_touchable() &&
+      mmap(allocation.user, allocation.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+           allocation.file_descriptor, 0) == MAP_FAILED)
+    return system_error("mmap", allocation.size_bytes);
+  return Status();
 }
 
 Status HostArena::map_touchable_memory(HostAllocation& allocation) const {
@@ -218,7 +224,7 @@ Status HostArena::release(void* pointer, Origin origin) {
   }
   allocation = std::move(entry->second);
   allocations_.erase(entry);
-  if (allocation->kind != MemoryKind::device &&
+  if ((allocation->kind != MemoryKind::device || device_memory_is_touchable()) &&
       mmap(pointer, allocation->mapped_bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
     // The address stays taken, so nothing else can be mistaken for it.

@@ -49,4 +49,9 @@ bool default_stream_is_busy() {
   return text != nullptr && std::strcmp(text, "busy") == 0;
 }
 
+bool device_memory_is_touchable() {
+  static const bool touchable = std::getenv("ACCORD_TEST_TOUCHABLE") != nullptr;
+  return touchable;
+}
+
 }  // namespace accord::device

@@ -29,4 +29,8 @@ Status pin_pages();
 // ACCORD_TEST_DEFAULT_STREAM=busy: as where the program has work in the default stream.
 bool default_stream_is_busy();
 
+// ACCORD_TEST_TOUCHABLE=1: CPU code may touch device memory, so that a program which knows nothing
+// of devices may have all of its memory there.
+bool device_memory_is_touchable();
+
 }  // namespace accord::device
