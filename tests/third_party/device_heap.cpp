@@ -83,8 +83,7 @@ class Heap {
   bool serves(const void* caller, std::size_t size) {
     if (size < kLeastBytes || inside_) return false;
     std::call_once(begun_, [this] { begin(); });
-    return std::any_of(callers_.begin(), callers_.begin() + callers_count_,
-                       [&](const Range& range) { return range.has(caller); });
+    return is_caller(caller) || (find_callers() && is_caller(caller));
   }
 
   void* take(std::size_t size, std::size_t alignment = 64) {
@@ -142,12 +141,6 @@ class Heap {
     free_ = reinterpret_cast<decltype(free_)>(dlsym(RTLD_DEFAULT, "accord_free"));
     if (allocate_ == nullptr || free_ == nullptr)
       give_up("libaccord.so is not preloaded behind it");
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* heap) {
-          static_cast<Heap*>(heap)->add_caller(*info);
-          return 0;
-        },
-        this);
     top_ = allocate(kPoolBytes);
     pool_ = {reinterpret_cast<std::uintptr_t>(top_),
              reinterpret_cast<std::uintptr_t>(top_) + kPoolBytes};
@@ -155,9 +148,33 @@ class Heap {
     inside_ = false;
   }
 
+  bool is_caller(const void* code) const {
+    const auto* const end = callers_.begin() + callers_count_.load(std::memory_order_acquire);
+    return std::any_of(callers_.begin(), end, [&](const Range& range) { return range.has(code); });
+  }
+
+  // Libraries may be loaded at any time. False: none has been.
+  bool find_callers() {
+    unsigned long long loaded = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* count) {
+          *static_cast<unsigned long long*>(count) = info->dlpi_adds;
+          return 1;
+        },
+        &loaded);
+    if (loaded_.exchange(loaded) == loaded) return false;
+    const std::lock_guard lock(mutex_);
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* heap) {
+          static_cast<Heap*>(heap)->add_caller(*info);
+          return 0;
+        },
+        this);
+    return true;
+  }
+
   void add_caller(const dl_phdr_info& info) {
     const std::string_view file = info.dlpi_name;  // empty for the program
-    if ((!file.empty() && !is_named(file)) || callers_count_ == callers_.size()) return;
     Range range{.start = UINTPTR_MAX, .end = 0};
     for (int i = 0; i < info.dlpi_phnum; ++i) {
       const auto& part = info.dlpi_phdr[i];
@@ -165,7 +182,11 @@ class Heap {
       range.start = std::min(range.start, info.dlpi_addr + part.p_vaddr);
       range.end = std::max(range.end, info.dlpi_addr + part.p_vaddr + part.p_memsz);
     }
-    callers_[callers_count_++] = range;
+    const std::size_t count = callers_count_;
+    const bool is_known = is_caller(reinterpret_cast<const void*>(range.start));
+    if (is_known || count == callers_.size() || !(file.empty() || is_named(file))) return;
+    callers_[count] = range;
+    callers_count_.store(count + 1, std::memory_order_release);
   }
 
   // All that comes from the runtime lies between the lowest and the highest address of it.
@@ -197,8 +218,9 @@ class Heap {
   std::mutex mutex_;
   decltype(&accord_malloc) allocate_ = nullptr;
   decltype(&accord_free) free_ = nullptr;
-  std::array<Range, 16> callers_;
-  std::size_t callers_count_ = 0;
+  std::array<Range, 64> callers_;  // only added to
+  std::atomic<std::size_t> callers_count_{0};
+  std::atomic<unsigned long long> loaded_{0};
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX};
   std::atomic<std::uintptr_t> highest_{0};
   Range pool_;
