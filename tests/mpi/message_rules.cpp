@@ -50,9 +50,9 @@ class SharedNumbers {
 
   int* data() { return start_; }
   void set_last(int value) { std::atomic_ref(start_[kCount]).store(value); }
-  // Whether a number gets this value within five seconds.
+  // Whether a number gets this value within 20 seconds.
   bool gets(int index, int value) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (std::atomic_ref(start_[index]).load() != value) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::yield();

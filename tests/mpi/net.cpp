@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "../unit/process_state.h"
 #include "device_buffer.h"
 
 namespace {
@@ -269,13 +270,16 @@ void messages_too_long_for_a_header([[maybe_unused]] const std::string& path) {
 void sender_dies() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const DeviceBuffer buffer = on_device(numbers(2));
+  auto sender = static_cast<int>(::getpid());
   if (rank == 0) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Isend(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
+    MPI_Send(&sender, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);  // behind the header
     ::usleep(200000);
     ::kill(::getpid(), SIGKILL);
   }
-  ::usleep(500000);
+  MPI_Recv(&sender, 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  expect(accord::test::wait_until_ended(sender), "the sender is still there");
   const int code =
       MPI_Recv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   char text[MPI_MAX_ERROR_STRING] = "no error";
@@ -288,7 +292,6 @@ void sender_dies() {
 
 // Which has offered what nobody fetches.
 void scatter_dies() {
-  constexpr int kCalls = 5;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const DeviceBuffer from = on_device(numbers(2, 2 * kCount));
   const DeviceBuffer to = on_device(numbers(0));
@@ -298,11 +301,18 @@ void scatter_dies() {
     return MPI_Scatterv(from.pointer(), counts, offsets, MPI_INT, to.pointer(), kCount, MPI_INT, 0,
                         MPI_COMM_WORLD);
   };
-  for (int call = 0; call < kCalls; ++call) {
+  // Until they have met.
+  const std::string path = "two-level-pairs-direct";
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  int is_enough = 0;
+  while (is_enough == 0) {
     (void)scatter();
-    ::usleep(20000);  // for them to meet
+    ::usleep(20000);
+    is_enough = accord_last_path() == path || std::chrono::steady_clock::now() > end ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &is_enough, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
-  check_path("two-level-pairs-direct");
+  (void)scatter();
+  check_path(path);
   expect(contents<int>(to) == numbers(2 + rank * kCount), "wrong data");
   if (rank == 1) ::kill(::getpid(), SIGKILL);
   const int code = scatter();

@@ -18,6 +18,7 @@
 #include <numeric>
 #include <string>
 
+#include "../unit/process_state.h"
 #include "device_buffer.h"
 
 namespace {
@@ -144,16 +145,24 @@ void dies_there(pid_t proxy) {
   const DeviceBuffer buffer = on_device(numbers(rank));
   if (rank == 1) expect(proxy > 0, "no proxy");
   if (rank == 1) ::sleep(2);  // one that had to wait for a core is spared for a second
-  if (rank == 1 && proxy > 0) ::kill(proxy, SIGSTOP);
-  if (rank == 1) ::usleep(200000);  // it has several threads, which do not stop at once
+  if (rank == 1 && proxy > 0) {
+    ::kill(proxy, SIGSTOP);
+    expect(accord::test::wait_until_stopped(proxy), "the proxy does not stop");
+  }
   MPI_Barrier(MPI_COMM_WORLD);
+  int token = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
   if (rank == 0) {
-    (void)MPI_Send(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+    MPI_Isend(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
+    MPI_Send(&token, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
     return;
   }
+  // The header is there, so that the proxy is asked for the message at once, before it is killed.
+  MPI_Recv(&token, 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   const pid_t killer = ::fork();
   if (killer == 0) {
-    ::usleep(500000);
+    ::sleep(1);
     ::kill(proxy, SIGKILL);
     ::_exit(0);
   }
@@ -168,17 +177,13 @@ void dies_there(pid_t proxy) {
 }
 
 void wait_for_end_of(pid_t proxy) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (::kill(proxy, 0) == 0 && content_of("/proc/" + std::to_string(proxy) + "/comm") != "" &&
-         proxy_of_this_rank() > 0 && std::chrono::steady_clock::now() < end)
-    ::usleep(10000);
+  expect(accord::test::wait_until_ended(proxy), "the proxy does not end");
 }
 
 void goes_another_way(pid_t proxy) {
   const DeviceBuffer buffer = on_device(numbers(rank));
   if (rank == 0) {
     wait_for_end_of(proxy);
-    ::usleep(200000);  // its sockets are closed a little later than its memory
     const int code = MPI_Send(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
     expect(code == MPI_SUCCESS, "the next message is an error: " + text_of(code));
     expect(accord_last_path() != path_of_design(), "the next message goes by the proxy");

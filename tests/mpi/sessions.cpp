@@ -138,7 +138,7 @@ void session_last() {
 
 // Calls of MPI until a number has come to the device.
 bool comes(const DeviceBuffer& buffer, MPI_Comm comm, int number) {
-  const double end = MPI_Wtime() + 5;
+  const double end = MPI_Wtime() + 20;
   Numbers found(kCount, -1);
   while (found[0] != number && MPI_Wtime() < end) {
     int flag = 0;

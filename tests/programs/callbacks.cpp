@@ -209,7 +209,7 @@ void check_attributes() {
   const int wanted = has_attribute(MPI_COMM_WORLD) ? 1 : 0;
   const auto is_right = [wanted] { return comm_attributes.load() == wanted; };
   // Those of a communicator may last as long as a request that the program has freed.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!is_right() && std::chrono::steady_clock::now() < deadline) look_around(true);
   if (!is_right())
     fail(Symptom::data, std::to_string(comm_attributes.load() - wanted) +

@@ -106,11 +106,14 @@ TEST(Offers, FreedMemoryIsClosedThoughItsCommunicatorIsNotUsedAnyMore) {
     }
     if (is_told) {
       device::note_freed();
+      for (int rank = 0; rank < 2; ++rank) node::keep_house();  // for the owner, and its peer
     } else {
-      usleep(2000);
-      for (int call = 0; call < 8; ++call) node::keep_house();  // of which one takes the time
+      // Now and then, and less often where a look has taken long.
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (node::handle_cache().handles() != handles &&
+             std::chrono::steady_clock::now() < give_up)
+        node::keep_house();
     }
-    for (int rank = 0; rank < 2; ++rank) node::keep_house();  // for the owner, and its peer
     EXPECT_EQ(handles, node::handle_cache().handles());
     EXPECT_EQ(descriptors, open_descriptors());
   }
@@ -375,6 +378,7 @@ TEST(Offers, MemoryIsTriedAgainOnceKernelsRun) {
   const Buffer buffer(100), other(200);
   runtime.is_busy = true;
   EXPECT_EQ(-1, lend(mine, buffer));
+  node::Trial::patience = std::chrono::seconds(20);  // from here on a wait is a long one
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(-1, lend(mine, buffer));
   EXPECT_EQ(-1, lend(mine, other));

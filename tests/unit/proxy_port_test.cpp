@@ -8,9 +8,9 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
+#include "process_state.h"
 #include "proxy/port.h"
 
 namespace accord::test {
@@ -27,13 +27,6 @@ bool wait(Done done) {
   return false;
 }
 
-// A process of several threads does not stop at once.
-bool is_stopped(pid_t process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  return std::getline(stat, line) && line.find(") T ") != std::string::npos;
-}
-
 TEST(ProxyPort, NobodyWaitsForAPoolThatIsAskedFor) {
   const char* const program = std::getenv("ACCORD_TEST_PROXY");
   ASSERT_NE(nullptr, program);
@@ -47,7 +40,7 @@ TEST(ProxyPort, NobodyWaitsForAPoolThatIsAskedFor) {
   const auto proxy = static_cast<pid_t>(port.process());
   ASSERT_GT(proxy, 0);
   ASSERT_EQ(0, ::kill(proxy, SIGSTOP));
-  EXPECT_TRUE(wait([&] { return is_stopped(proxy); }));
+  EXPECT_TRUE(wait_until_stopped(proxy));
   EXPECT_FALSE(port.has(Service::chunks, nullptr));
   ::usleep(100000);  // its thread waits for the answer
   EXPECT_TRUE(port.has(Service::carrying, nullptr));

@@ -313,8 +313,13 @@ TEST_F(Proxy, SharesRanksOutAmongItsThreads) {
   const auto first = clients[0]->worker();
   clients[0].reset();
   clients[2].reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  ASSERT_OK(Client::connect(meeting, clients[0]));
+  // Once the proxy has seen that they are gone.
+  const auto end = Clock::now() + kSoon;
+  do {
+    clients[0].reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ASSERT_OK(Client::connect(meeting, clients[0]));
+  } while (clients[0]->worker() != first && Clock::now() < end);
   EXPECT_EQ(first, clients[0]->worker());
   for (auto& client : clients) client.reset();
   EXPECT_EQ(0, end_of(proxy));
@@ -331,10 +336,10 @@ TEST_F(Proxy, GivesThePoolsOfRanksThatAreGoneToOthers) {
   std::shared_ptr<Pool> pool, next;
   ASSERT_OK(goes->take_pool(kPool, pool));
   EXPECT_CODE(unsupported, stays->take_pool(kPool, next));
+  const auto began = Clock::now();
   goes.reset();
   // Others may read what it has announced, until they know that it is gone.
   Status taken;
-  const auto began = Clock::now();
   do {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     taken = stays->take_pool(kPool, next);

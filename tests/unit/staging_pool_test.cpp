@@ -319,26 +319,30 @@ TEST(staging_pool, the_process_has_one) {
   EXPECT_EQ(4 * kKilo, staging_pool().counters().kept_bytes);
 }
 
-// Not a measurement, which a shared machine would spoil: far above the 50 ns it takes, far below an
-// mmap.
+// Not a measurement: far above the 50 ns it takes, far below an mmap. Other programs may take the
+// processor once and again, so the best of a few tries counts.
 TEST(staging_pool, taking_a_kept_buffer_is_fast) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers slow this down";
 #endif
   constexpr int kRounds = 200000;
+  constexpr double kMostNs = 1000;
   StagingPool pool(kMega);
   StagingBuffer buffer;
   ASSERT_OK(pool.acquire(&host_runtime(), 100, buffer));
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kRounds; ++i) {
-    buffer.reset();
-    if (!pool.acquire(&host_runtime(), 100, buffer).ok()) FAIL();
+  double nanoseconds = kMostNs;
+  for (int tries = 0; tries < 20 && nanoseconds >= kMostNs; ++tries) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRounds; ++i) {
+      buffer.reset();
+      if (!pool.acquire(&host_runtime(), 100, buffer).ok()) FAIL();
+    }
+    const auto spent = std::chrono::steady_clock::now() - start;
+    nanoseconds = static_cast<double>(std::chrono::nanoseconds(spent).count()) / kRounds;
   }
-  const auto spent = std::chrono::steady_clock::now() - start;
-  const auto nanoseconds = static_cast<double>(std::chrono::nanoseconds(spent).count()) / kRounds;
   RecordProperty("nanoseconds", std::to_string(nanoseconds));
   std::printf("take and return: %.1f ns\n", nanoseconds);
-  EXPECT_LT(nanoseconds, 1000.0);
+  EXPECT_LT(nanoseconds, kMostNs);
 }
 
 }  // namespace
