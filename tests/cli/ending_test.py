@@ -66,6 +66,6 @@ def test_nothing_stays(verb: str, number: signal.Signals, home: Home, tmp_path: 
     assert code == (130 if verb == "tune" else 128 + number)
     begin_s = time.monotonic()
     while left := processes_with(mark):
-        assert time.monotonic() - begin_s < 10, left
+        assert time.monotonic() - begin_s < 30, left
         time.sleep(0.1)
     assert list(temporary.iterdir()) == []
