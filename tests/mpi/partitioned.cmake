@@ -104,11 +104,11 @@ set_tests_properties(mpi.${flavour}.partitioned.traced PROPERTIES PASS_REGULAR_E
 # Between nodes, where copies take their time: what overlaps; and the program that measures what that is worth.
 accord_mpi_test(NAME mpi.${flavour}.partitioned.overlap FLAVOUR ${flavour} RANKS 2
   COMMAND accord_partitioned_overlap_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
-  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1 ACCORD_HOST_MACHINE=pcie4 ACCORD_HOST_SLOWDOWN=50000)
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1 ACCORD_HOST_MACHINE=pcie4 ACCORD_HOST_SLOWDOWN=12500)
 if(ranks GREATER 2)
   accord_mpi_test(NAME mpi.${flavour}.partitioned.overlap4 FLAVOUR ${flavour} RANKS 4
     COMMAND accord_partitioned_overlap_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
-    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1 ACCORD_HOST_MACHINE=pcie4 ACCORD_HOST_SLOWDOWN=50000)
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1 ACCORD_HOST_MACHINE=pcie4 ACCORD_HOST_SLOWDOWN=12500)
 endif()
 accord_mpi_test(NAME mpi.${flavour}.partitioned.ready FLAVOUR ${flavour} RANKS 2
   COMMAND accord_partitioned_ready_${flavour} 1 16 128 PRELOAD accord LABELS mpi TIMEOUT 120

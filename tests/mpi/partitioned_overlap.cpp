@@ -2,9 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // What overlaps where partitions go by messages between nodes. Copies of the embedded host runtime
-// take a set time each (ACCORD_HOST_MACHINE=pcie4, ACCORD_HOST_SLOWDOWN=50000), so what goes one
+// take a set time each (ACCORD_HOST_MACHINE=pcie4, ACCORD_HOST_SLOWDOWN=12500), so what goes one
 // after the other cannot be faster than the sum of these. A machine that is busy is slower, so the
-// best of a few attempts counts.
+// best of some attempts counts.
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -26,10 +26,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Milliseconds that a copy takes before its bytes count, and 64 KiB of these.
-constexpr double kToHost = 360;
-constexpr double kToDevice = 260;
-constexpr double kOnDevice = 320;
-constexpr double kBytes = 131;
+constexpr double kToHost = 90;
+constexpr double kToDevice = 65;
+constexpr double kOnDevice = 80;
+constexpr double kBytes = 33;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -40,8 +40,9 @@ void pause(double ms) {
 
 // `attempt` gives the time that counts, on any rank, or 0.
 void expect_less(double most_ms, const std::string& what, const std::function<double()>& attempt) {
-  double best = 0;
-  for (int i = 0; i < 3 && (i == 0 || best >= most_ms); ++i) {
+  constexpr int kAttempts = 12;
+  double best = most_ms;
+  for (int i = 0; i < kAttempts && best >= most_ms; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double mine = attempt();
     double slowest = 0;
