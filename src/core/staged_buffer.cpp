@@ -125,8 +125,16 @@ void StagedBuffer::writes(Segment segment) {
 void StagedBuffer::preserve() { reads_.insert(reads_.end(), writes_.begin(), writes_.end()); }
 
 void StagedBuffer::absorb(const StagedBuffer& other) {
-  reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
-  writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+  const std::ptrdiff_t distance_bytes =
+      static_cast<const std::byte*>(other.user_) - static_cast<const std::byte*>(user_);
+  const auto take = [&](std::vector<Segment>& mine, const std::vector<Segment>& others) {
+    for (Segment segment : others) {
+      segment.offset_bytes += distance_bytes;
+      mine.push_back(std::move(segment));
+    }
+  };
+  take(reads_, other.reads_);
+  take(writes_, other.writes_);
 }
 
 Status StagedBuffer::open(const StagedBuffer* other) {

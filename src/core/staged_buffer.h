@@ -54,7 +54,7 @@ class StagedBuffer {
   // all.
   void preserve();
 
-  // Takes over what `other`, a buffer at the same address, declared.
+  // Takes over what `other`, a buffer at the same address or a part of this one, declared.
   void absorb(const StagedBuffer& other);
 
   // Takes shadow memory for everything declared. No effect on an untouched buffer. The host MPI

@@ -96,12 +96,33 @@ bool passes(const Shape& call, Form form) {
   return size_bytes == 0 || (form != Form::persistent && voted_plain(call, size_bytes));
 }
 
+// Whether a rank sends from where it receives its own block. All ranks of an allgather may do so
+// by the same mistake, of which only rank 0 has one address for both buffers.
+template <class Shape>
+constexpr bool sends_own_place(const Shape&, const CommState&) {
+  return false;
+}
+template <class C>
+bool sends_own_place(const shape::Allgather<C>& call, const CommState& state) {
+  if (state.inter || call.sendcount == 0) return false;
+  if (call.sendcount != call.recvcount || call.sendtype != call.recvtype) return false;
+  return call.sendbuf == core::at(call.recvbuf, static_cast<MPI_Aint>(call.recvcount) * state.rank *
+                                                    extent_of(call.recvtype));
+}
+template <class C, class D>
+bool sends_own_place(const shape::Allgatherv<C, D>& call, const CommState& state) {
+  if (state.inter || call.sendcount == 0 || call.sendbuf == MPI_IN_PLACE) return false;
+  if (call.sendcount != call.recvcounts[state.rank] || call.sendtype != call.recvtype) return false;
+  return call.sendbuf == core::at(call.recvbuf, call.displs[state.rank] * extent_of(call.recvtype));
+}
+
 // One address for both buffers, which is an error that the host MPI shall report where both mean
 // something on this rank.
 template <class Shape>
 bool is_aliased(const Shape& call, const CommState& state) {
-  bool aliased = send_pointer(call) != nullptr && send_pointer(call) == recv_pointer(call) &&
-                 send_pointer(call) != MPI_IN_PLACE;
+  if (send_pointer(call) == nullptr || send_pointer(call) == MPI_IN_PLACE) return false;
+  if (sends_own_place(call, state)) return true;
+  bool aliased = send_pointer(call) == recv_pointer(call);
   if constexpr (requires { overlaps(call, state.rank); })
     aliased = aliased && !state.inter && overlaps(call, state.rank);
   else if constexpr (requires { call.root; })
@@ -130,9 +151,10 @@ bool describe(const Shape& call, CommState& state, coll::CollectiveCall& describ
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
   if (!is_aliased(call, state)) described.args = coll_args(call, d, state);
   // Not of absolute addresses: one shadow for both were one pointer to host MPIs, as in place.
-  described.same_address =
-      d.send.is_staged() && d.send.user() == d.recv.user() && d.send.user() != MPI_BOTTOM;
-  if (described.same_address) d.recv.absorb(d.send);
+  described.sends_from_recv = d.send.is_staged() && d.recv.is_staged() &&
+                              d.recv.user() != MPI_BOTTOM &&
+                              (d.send.user() == d.recv.user() || sends_own_place(call, state));
+  if (described.sends_from_recv) d.recv.absorb(d.send);
   if (described.story) {
     tell(described.story, call, d, state);
     described.why_no_exchange = why_no_exchange(call, state, described.args);

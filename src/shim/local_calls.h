@@ -149,15 +149,19 @@ int Unpack_external(const char datarep[], const void* inbuf, P insize, P* positi
 
 template <class C>
 int Reduce_local(const void* inbuf, void* inoutbuf, C count, MPI_Datatype datatype, MPI_Op op) {
+  // One address for both is an error that the host MPI shall report.
+  const bool is_aliased = inbuf == inoutbuf && inbuf != MPI_BOTTOM;
   const auto call = [&](const void* in, void* inout) {
-    return host::Reduce_local(in, inout, count, datatype, op);
+    return host::Reduce_local(is_aliased ? inout : in, inout, count, datatype, op);
   };
   if (!needs_us(inbuf) && !needs_us(inoutbuf)) return call(inbuf, inoutbuf);
   const core::CallScope scope("MPI_Reduce_local", {"inbuf", inbuf}, {"inoutbuf", inoutbuf});
   Description d;
-  d.send = Description::buffer(inbuf);
+  if (!is_aliased) {
+    d.send = Description::buffer(inbuf);
+    d.reads(d.send, count, datatype);
+  }
   d.recv = Description::buffer(inoutbuf);
-  d.reads(d.send, count, datatype);
   d.reads(d.recv, count, datatype);
   d.writes(d.recv, count, datatype);
   return run_local(MPI_COMM_SELF, std::move(d), call, [] { return core::StagedBuffer::kAll; });

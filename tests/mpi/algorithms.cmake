@@ -5,6 +5,8 @@
 # What the library says in the end, in place of the host MPI's words for a call that the program has not made.
 accord_mpi_test(NAME mpi.${flavour}.errors.texts FLAVOUR ${flavour} RANKS 2
   COMMAND accord_errors_${flavour} texts PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)
+accord_mpi_test(NAME mpi.${flavour}.errors.aliased FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_errors_${flavour} aliased PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)
 set(told "MPI_Recv on ocean of 2 ranks, rank 1")
 accord_mpi_test(NAME mpi.${flavour}.errors.fatal FLAVOUR ${flavour} RANKS 2 UNTIL_TOLD "${told}"
   COMMAND accord_errors_${flavour} fatal PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)

@@ -3,7 +3,8 @@
 //
 // What errors say: the program's own call, the communicator, the rank, the buffers; and that the
 // function which the host MPI names is the program's. The argument picks the case: "texts" checks
-// those that return; "fatal" ends in an error of ours, whose output ctest looks at.
+// those that return; "fatal" ends in an error of ours, whose output ctest looks at; "aliased" makes
+// calls whose buffers overlap, which are the host MPI's to refuse.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -158,6 +159,58 @@ void check_partitions(MPI_Comm comm, const DeviceBuffer& buffer) {
 }
 #endif
 
+// The host MPI's error, or what it makes of one buffer for both where it looks for no such mistake.
+void expect_refused(int code, const DeviceBuffer& buffer,
+                    [[maybe_unused]] const std::vector<int>& otherwise, const char* call) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(code, &error_class);
+#ifdef MPICH
+  const bool good = error_class == MPI_ERR_BUFFER;
+#else
+  const bool good = error_class == MPI_ERR_BUFFER ||
+                    (code == MPI_SUCCESS && accord::test::contents(buffer) == otherwise);
+#endif
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s of one buffer: %s\n", rank, call, text_of(code).c_str());
+  ++failures;
+}
+
+// Every rank sends from where it receives its own block: of rank 0 alone both buffers have one
+// address.
+void check_aliased(MPI_Comm comm) {
+  constexpr int kCount = 8192;
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::vector<int> all(2 * kCount);
+  for (int i = 0; i < 2 * kCount; ++i) all[i] = i;
+  std::vector<int> own = all;
+  for (int i = 0; i < kCount; ++i) own[(1 - rank) * kCount + i] = -1;
+  const int counts[] = {kCount, kCount};
+  const int places[] = {0, kCount};
+  for (const bool has_counts : {false, true}) {
+    const DeviceBuffer buffer = accord::test::on_device(own);
+    int* const block = static_cast<int*>(buffer.pointer()) + rank * kCount;
+    const int code =
+        has_counts ? MPI_Allgatherv(block, kCount, MPI_INT, buffer.pointer(), counts, places,
+                                    MPI_INT, comm)
+                   : MPI_Allgather(block, kCount, MPI_INT, buffer.pointer(), kCount, MPI_INT, comm);
+    expect_refused(code, buffer, all, has_counts ? "MPI_Allgatherv" : "MPI_Allgather");
+  }
+  const DeviceBuffer buffer = accord::test::on_device(all);
+  std::vector<int> twice = all;
+  for (int& number : twice) number *= 2;
+  const int code =
+      MPI_Reduce_local(buffer.pointer(), buffer.pointer(), 2 * kCount, MPI_INT, MPI_SUM);
+  expect_refused(code, buffer, twice, "MPI_Reduce_local");
+  // The communicator is as good as before.
+  const DeviceBuffer sum = accord::test::on_device(all);
+  const DeviceBuffer summand = accord::test::on_device(all);
+  MPI_Allreduce(summand.pointer(), sum.pointer(), 2 * kCount, MPI_INT, MPI_SUM, comm);
+  if (accord::test::contents(sum) == twice) return;
+  std::fprintf(stderr, "rank %d: wrong sums\n", rank);
+  ++failures;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -171,6 +224,11 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_name(comm, "ocean");
     warm_up(comm, buffer, kSizeBytes);
+    if (argc > 1 && std::strcmp(argv[1], "aliased") == 0) {
+      check_aliased(comm);
+      MPI_Finalize();
+      return failures == 0 ? 0 : 1;
+    }
     if (fatal) {
       (void)truncate(comm, buffer, kSizeBytes);
       MPI_Barrier(comm);

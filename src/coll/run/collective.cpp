@@ -207,13 +207,19 @@ void explain(core::CommQueue& queue, const Status& status) noexcept {
     if (ccl->node.group) ccl->mailboxes().explain(status);
 }
 
+const void* CollectiveCall::send_host() const noexcept {
+  if (!sends_from_recv) return send.host();
+  return core::at(recv.host(), static_cast<const std::byte*>(send.user()) -
+                                   static_cast<const std::byte*>(recv.user()));
+}
+
 Status CollectiveCall::open() {
   ACCORD_TRY(recv.open());
-  return same_address ? Status() : send.open(&recv);
+  return sends_from_recv ? Status() : send.open(&recv);
 }
 
 Status CollectiveCall::copy_in() {
-  if (!same_address) ACCORD_TRY(send.copy_in());
+  if (!sends_from_recv) ACCORD_TRY(send.copy_in());
   return recv.copy_in();
 }
 

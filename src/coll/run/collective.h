@@ -23,9 +23,9 @@ namespace accord::coll {
 struct CollectiveCall {
   core::StagedBuffer send;
   core::StagedBuffer recv;
-  // Send and receive buffer were given as one address: the host MPI gets one address too, and may
+  // The send buffer is the receive buffer or a part of it: the host MPI gets it so too, and may
   // object.
-  bool same_address = false;
+  bool sends_from_recv = false;
   std::uint64_t context = 0;  // handed on to Tracked::context
   // The host MPI's non-blocking (or persistent *_init) form on the given pointers.
   std::function<int(const void* send, void* recv, core::HostRequest& request)> issue;
@@ -39,7 +39,7 @@ struct CollectiveCall {
   stages::Story story;
   const char* why_no_exchange = "";  // one of coll/select/reasons.h; filled where there is a story
 
-  const void* send_host() const noexcept { return same_address ? recv.host() : send.host(); }
+  const void* send_host() const noexcept;
   Status open();
   Status copy_in();
   // After the host MPI's part.

@@ -263,7 +263,7 @@ Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
     }
     if (!end->shadowed) continue;
     stages::enter(stages::Stage::copy_in);
-    const bool is_send = end->of_send && !call_.same_address;
+    const bool is_send = end->of_send && !call_.sends_from_recv;
     core::StagedBuffer& buffer = is_send ? call_.send : call_.recv;
     ACCORD_TRY(buffer.open(is_send ? &call_.recv : &call_.send));
     ACCORD_TRY(buffer.copy_in());
