@@ -46,7 +46,9 @@ concept HasArrays = requires(const Shape& call) {
 }
 || requires(const Shape& call) { call.sendcounts; };
 
-// The host MPI may look at the arrays it gets until the call is complete: to be kept as long.
+// The host MPI may look at the arrays it gets until the call is complete: to be kept as long. What
+// was one array stays one, since MPICH 5.0 tells by that whether blocks are sent from where others
+// are received.
 template <class Shape>
 class KeptCall {
  public:
@@ -76,13 +78,24 @@ class KeptCall {
   template <class T>
   void keep(const T*& array, std::size_t length) {
     if (array == nullptr || length == 0) return;
+    const std::size_t size_bytes = length * sizeof(T);
+    for (const Copy& copy : copies_) {
+      if (copy.of != array || copy.size_bytes != size_bytes) continue;
+      array = static_cast<const T*>(copy.data.get());
+      return;
+    }
     const auto copy = std::make_shared<const std::vector<T>>(array, array + length);
+    copies_.push_back({array, size_bytes, std::shared_ptr<const void>(copy, copy->data())});
     array = copy->data();
-    copies_.push_back(copy);
   }
 
+  struct Copy {
+    const void* of;
+    std::size_t size_bytes;
+    std::shared_ptr<const void> data;
+  };
   Shape call_;
-  std::vector<std::shared_ptr<const void>> copies_;
+  std::vector<Copy> copies_;
 };
 
 }  // namespace accord::shim
