@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -247,6 +248,45 @@ class Files {
   int value_ = 0;
 };
 
+// Several collective writes at once, of pieces that one rank alone puts into the file: ROMIO's
+// messages of one can be taken for those of another. Each goes to another rank's part of the file.
+void test_many_at_once(const std::string& name) {
+  constexpr int kMany = 4;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "romio_cb_write", "enable");
+  MPI_Info_set(info, "romio_no_indep_rw", "1");
+  MPI_Info_set(info, "cb_nodes", "1");
+  MPI_File file = MPI_FILE_NULL;
+  MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file);
+  std::vector<MPI_Request> requests(kMany, MPI_REQUEST_NULL);
+  std::vector<std::unique_ptr<DeviceBuffer>> written;
+  std::vector<std::unique_ptr<DeviceBuffer>> read;
+  const auto offset = [](int i) {
+    return static_cast<MPI_Offset>(sizeof(int)) * kCount * 10 * (i * size + rank);
+  };
+  const auto numbers = [](int i) { return Numbers(std::size_t{kCount} * 10, 100 * i + rank); };
+  const auto bytes = [](const Numbers& all) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(all.data());
+    return std::vector<std::byte>(begin, begin + all.size() * sizeof(int));
+  };
+  for (int i = 0; i < kMany; ++i) {
+    written.push_back(std::make_unique<DeviceBuffer>(bytes(numbers(i))));
+    read.push_back(std::make_unique<DeviceBuffer>(bytes(numbers(-1))));
+    MPI_File_iwrite_at_all(file, offset(i), written.back()->pointer(), kCount * 10, MPI_INT,
+                           &requests[static_cast<std::size_t>(i)]);
+  }
+  MPI_Waitall(kMany, requests.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kMany; ++i)
+    MPI_File_iread_at_all(file, offset(i), read[static_cast<std::size_t>(i)]->pointer(),
+                          kCount * 10, MPI_INT, &requests[static_cast<std::size_t>(i)]);
+  MPI_Waitall(kMany, requests.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kMany; ++i)
+    expect(contents(*read[static_cast<std::size_t>(i)]) == numbers(i), "many at once");
+  MPI_Info_free(&info);
+  MPI_File_close(&file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -261,6 +301,7 @@ int main(int argc, char** argv) {
     }
     for (const Way& way : ways_to_read()) files.test_end(way);
     files.test_host();
+    test_many_at_once(argc > 1 ? argv[1] : "files.bin");
   }
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
