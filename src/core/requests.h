@@ -63,6 +63,8 @@ class Tracked {
   // its end helps nobody. False: it is none that somebody would have to do more for if it ended
   // sooner.
   virtual bool may_stay(bool /*may*/) { return false; }
+  // Whether it is to be completed before those behind it in an array that say so, too.
+  virtual bool keeps_order() const noexcept { return false; }
   // The user wants it cancelled. False: that is the host MPI's business, as the request is.
   virtual bool cancel() { return false; }
   // Of an `early` one: whether it is complete.

@@ -77,6 +77,7 @@ class TrackedTransfer final : public core::Tracked {
   Status finish(const core::Completion&) override {
     return Status::from_host(raise_on_file(file_, description_.recv.copy_out(), site));
   }
+  bool keeps_order() const noexcept override { return true; }
 
  private:
   Description description_;

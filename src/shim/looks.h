@@ -34,12 +34,14 @@ inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, M
 // is copied out some messages at a time.
 class Looks {
  public:
-  Looks(int count, const MPI_Request array[]) {
+  Looks(int count, const MPI_Request array[])
+      : keeps_order_(static_cast<std::size_t>(count), true) {
     if (messaging.node_joined) near_.emplace(outbox());
     if (messaging.net_joined) far_.emplace(net_mail());
     for (int i = 0; i < count && !requests().empty(); ++i) {
       auto work = requests().find(to_bits(array[i]));
       if (!work) continue;
+      keeps_order_[static_cast<std::size_t>(i)] = work->keeps_order();
       work->is_waited_for.store(true);
       if (work->may_stay(false)) ++loans_;
       all_.push_back(std::move(work));
@@ -51,6 +53,11 @@ class Looks {
   }
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
+
+  // Whether those before it that keep the order of the array are to be complete first. Transfers of
+  // files are: ROMIO's collective ones send messages that differ in nothing but their order. So
+  // also what the host MPI does alone, which may be one.
+  bool keeps_order(int i) const { return keeps_order_[static_cast<std::size_t>(i)]; }
 
   // Whether it is complete, unless what it has got is still to be brought.
   bool test(MPI_Request* request, MPI_Status* status, int& code) {
@@ -145,7 +152,8 @@ class Looks {
   std::vector<std::shared_ptr<core::Tracked>> all_;
   std::size_t loans_ = 0;  // of these, not complete
   bool may_stay_ = false;
-  std::optional<Near> near_;  // found by this look
+  std::vector<bool> keeps_order_;  // by place in the array
+  std::optional<Near> near_;       // found by this look
   std::optional<Staged> staged_{std::in_place};
   std::list<Near> near_under_way_;
   std::list<Staged> staged_under_way_;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "shim/check.h"
-#include "shim/files.h"
 #include "shim/looks.h"
 #include "shim/settle.h"
 
@@ -56,17 +55,6 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
-// Which ones read or write files. ROMIO's collective ones send messages that differ in nothing but
-// their order, so all ranks have to complete them in one: that of the array.
-std::vector<bool> transfers(int count, MPI_Request array[]) {
-  std::vector<bool> found(static_cast<std::size_t>(count));
-  for (const Watched& one : Watch(count, array)) {
-    if (dynamic_cast<const TrackedTransfer*>(one.work.get()) != nullptr)
-      found[static_cast<std::size_t>(one.index)] = true;
-  }
-  return found;
-}
-
 // Waitall where something of ours needs progress, or has to be done for each: one request by
 // itself, in the order in which they complete, since the testing form of all at once is not to be
 // trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a persistent collective that went
@@ -78,19 +66,18 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
   const auto status_of = [&](int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
-  const std::vector<bool> of_files = transfers(count, array);
   Looks looks(count, array);
   const core::Engine::Waiting waiting(engine());
   // The last one is waited for by itself, once all senders of others have their memory back.
   while (left.size() > 1 || !looks.idle()) {
     looks.let_stay_beside(left.size());
     engine().progress();
-    bool has_earlier_transfer = false;
+    bool in_order = true;
     std::erase_if(left, [&](int i) {
-      const auto at = static_cast<std::size_t>(i);
-      if (of_files[at] && has_earlier_transfer) return false;
-      const bool is_complete = looks.test(array + i, status_of(i), codes[at]);
-      has_earlier_transfer = has_earlier_transfer || (of_files[at] && !is_complete);
+      if (looks.keeps_order(i) && !in_order) return false;
+      const bool is_complete =
+          looks.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
+      in_order = in_order && (is_complete || !looks.keeps_order(i));
       return is_complete;
     });
     looks.advance(left.size() <= 1);
