@@ -68,7 +68,9 @@ TEST_F(TurnCopiesTest, leave_what_is_long_to_kernels) {
   ASSERT_OK(copy(first, data.data(), kBytes));
   const unsigned before = turns();
   EXPECT_OK(copy(second, first, kBytes));
-  if (fake_cuda() != nullptr) EXPECT_EQ(before + 1, turns());
+  if (fake_cuda() != nullptr) {
+    EXPECT_EQ(before + 1, turns());
+  }
   EXPECT_EQ(data, contents(second, kBytes));
 }
 
@@ -128,7 +130,9 @@ TEST_F(TurnCopiesTest, take_only_what_is_page_locked_already) {
     const Copy one{.dst = ends.back(), .src = source, .row_bytes = kBytes};
     ASSERT_OK(copies_.begin(driver(), 0, {&one, 1}, ticket));
   }
-  if (fake_cuda() != nullptr) EXPECT_LT(before, turns());
+  if (fake_cuda() != nullptr) {
+    EXPECT_LT(before, turns());
+  }
   for (CopyTicket& ticket : tickets)
     for (bool done = false; !done;) ASSERT_OK(copies_.done(driver(), ticket, done));
   for (std::byte* end : ends) EXPECT_EQ(data, contents(end, kBytes));
@@ -141,7 +145,9 @@ TEST_F(TurnCopiesTest, go_as_ever_where_nobody_shares) {
   const Copy one{.dst = memory, .src = data.data(), .row_bytes = 8};
   const unsigned before = turns();
   EXPECT_OK(alone.copy(driver(), 0, {&one, 1}));
-  if (fake_cuda() != nullptr) EXPECT_EQ(before + 1, turns());
+  if (fake_cuda() != nullptr) {
+    EXPECT_EQ(before + 1, turns());
+  }
   EXPECT_EQ(data, contents(memory, 8));
 }
 

@@ -88,7 +88,9 @@ TEST(net_selection, a_table_says_what_goes_between_nodes) {
     EXPECT_EQ(of(200000, false), "two-level-passive");
     EXPECT_EQ(of(9000000, false), "two-level");
   }
-  if (is("host")) EXPECT_EQ(of(200000, false), of(9000000, false));
+  if (is("host")) {
+    EXPECT_EQ(of(200000, false), of(9000000, false));
+  }
   Table wrong;
   EXPECT_FALSE(Table::parse(R"({"format": "accord-table", "schema": 1,
     "machine": {"runtime": "host"}, "choices": [{"collective": "bcast", "ranks": 2,
