@@ -55,9 +55,12 @@ class Tracked {
   virtual bool may_fetch_early() const noexcept { return false; }
   virtual void fetch_early(HostRequest /*request*/,
                            const std::shared_ptr<p2p::SharedBatch>& /*batch*/) {}
+  // The user only asks for its completion: begins to bring what has come for it and would take
+  // long, so that the call need not wait. From then on it is being fetched.
+  virtual void begin_fetch(HostRequest /*request*/) {}
   // Whether what has come for it may be copied out together with others.
   virtual bool copies_out() const noexcept { return false; }
-  // Whether it has yet to arrive by that batch.
+  // Whether it has yet to arrive.
   virtual bool is_being_fetched() { return false; }
   // Whether it may stay unfinished for now: the call that waits for it waits for others, too, so
   // its end helps nobody. False: it is none that somebody would have to do more for if it ended

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/config.h"
 
 namespace accord::p2p {
@@ -32,6 +34,14 @@ Status unpack(const core::Segment& segment, core::StagedBuffer& buffer, void* pa
 void NetBatch::add(std::shared_ptr<net::Mail::Fetch> fetch, const core::Segment& segment,
                    void* host) {
   begun_.push_back({std::move(fetch), segment, host});
+}
+
+bool NetBatch::poll() {
+  return std::ranges::all_of(begun_, [&](const Begun& one) {
+    bool done = false;
+    (void)mail_.poll(*one.fetch, done);
+    return done;
+  });
 }
 
 std::vector<Status> NetBatch::run() {

@@ -30,6 +30,8 @@ class NetBatch {
   // `host`: where the header lies in the user's memory; null: it does not.
   void add(std::shared_ptr<net::Mail::Fetch> fetch, const core::Segment& segment, void* host);
   std::size_t size() const noexcept { return begun_.size(); }
+  // Whether all have come, or failed.
+  bool poll();
   // Waits for all; what has become of each, in their order.
   std::vector<Status> run();
 

@@ -16,6 +16,17 @@
 
 namespace accord::shim {
 
+// Begins to bring what has come for these and would take long. False: some of it is still on its
+// way.
+inline bool all_are_there(const Watch& watched) {
+  bool all = true;
+  for (const Watched& one : watched) {
+    one.work->begin_fetch(one.bits);
+    all = !one.work->is_being_fetched() && all;
+  }
+  return all;
+}
+
 // MPI_Test of a request that is watched, if it is ours.
 inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* status) {
   if (!watched.all_early_through()) {

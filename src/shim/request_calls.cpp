@@ -38,7 +38,10 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const check::Completion checked("MPI_Test", 1, request);
   if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
   engine().progress();
-  return test_watched(Watch(1, request), request, flag, status);
+  const Watch watched(1, request);
+  if (all_are_there(watched)) return test_watched(watched, request, flag, status);
+  *flag = 0;
+  return MPI_SUCCESS;
 }
 
 namespace {
@@ -119,7 +122,7 @@ int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) {
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
-  if (!watched.all_early_through()) {
+  if (!watched.all_early_through() || !all_are_there(watched)) {
     *flag = 0;
     return MPI_SUCCESS;
   }

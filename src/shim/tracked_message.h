@@ -128,7 +128,21 @@ class TrackedMessage : public core::Tracked {
     if (code == MPI_SUCCESS && flag != 0) bring(completion_of(status), batch);
   }
 
-  bool is_being_fetched() override { return batch_ && !batch_->poll(); }
+  // A message of another node.
+  void begin_fetch(core::HostRequest request) override {
+    MPI_Status status;
+    int flag = 0;
+    if (!messaging.net_joined || !may_fetch_early() ||
+        host::Request_get_status(from_bits<MPI_Request>(request), &flag, &status) != MPI_SUCCESS ||
+        flag == 0 || !has_header_of(net_messages(), completion_of(status)))
+      return;
+    far_.emplace(net_mail());
+    bring(completion_of(status), {.of_others = &*far_});
+  }
+
+  bool is_being_fetched() override {
+    return (batch_ && !batch_->poll()) || (far_ && !far_->poll());
+  }
 
  protected:
   void begin_posted() {
@@ -140,39 +154,50 @@ class TrackedMessage : public core::Tracked {
   void forget_early() {
     early_fetch_.reset();
     batch_.reset();
+    far_.reset();
   }
   bool is_brought() const noexcept { return early_fetch_.has_value(); }
   // Only of a rank of this node, and by a copy of ours: nothing else is brought without waiting.
   void bring(const core::Completion& completion, const std::shared_ptr<p2p::SharedBatch>& batch) {
-    node::MessageHeader header;
-    if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
-      return;
-    const core::Segment segment = description_.landing.segment();
-    if (segment.type == nullptr || !p2p::find_header(outbox(), segment, description_.recv.host(),
-                                                     completion.received_bytes, header))
-      return;
-    const char* const path = coll::last_path();
+    if (!has_header_of(outbox(), completion)) return;
     const std::size_t size = batch->fetches.size();
-    early_fetch_ =
-        finish_receive(description_, completion, facts, nullptr, {.of_node = &batch->fetches});
+    bring(completion, {.of_node = &batch->fetches});
     if (batch->fetches.size() != size) batch_ = batch;
-    coll::set_last_path(path);
-    posted_.reset();
   }
   Status end_early_fetch() {
-    coll::set_last_path("node-p2p");
+    coll::set_last_path(early_path_);
     while (batch_ && !batch_->poll()) engine().port().pause();
     if (batch_) keep_first(*early_fetch_, batch_->status());
+    if (far_)
+      for (const Status& status : far_->run()) keep_first(*early_fetch_, status);
     return *early_fetch_;
   }
 
   Description description_;
 
  private:
+  bool has_header_of(const node::Lender& lender, const core::Completion& completion) {
+    node::MessageHeader header;
+    if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
+      return false;
+    const core::Segment segment = description_.landing.segment();
+    return segment.type != nullptr && p2p::find_header(lender, segment, description_.recv.host(),
+                                                       completion.received_bytes, header);
+  }
+  void bring(const core::Completion& completion, const Collected& collected) {
+    const char* const path = coll::last_path();
+    early_fetch_ = finish_receive(description_, completion, facts, nullptr, collected);
+    early_path_ = coll::last_path();
+    coll::set_last_path(path);
+    posted_.reset();
+  }
+
   Amount amount_;
   std::optional<PostedReceive> posted_;
-  std::optional<Status> early_fetch_;        // what has come of it so far
+  std::optional<Status> early_fetch_;  // what has come of it so far
+  const char* early_path_ = "";
   std::shared_ptr<p2p::SharedBatch> batch_;  // or comes with that
+  std::optional<p2p::NetBatch> far_;         // or with this
 };
 
 // A persistent receive. One whose message is held already when it is started gets it by a request
@@ -228,6 +253,7 @@ class PersistentReceive final : public TrackedMessage {
     origin_.received_bytes = facts->received_bytes;
     facts = origin_;
   }
+  void begin_fetch(core::HostRequest /*request*/) override {}
   bool early_is_through() override {
     if (is_through_) return true;
     int flag = kUntold;  // stays where the call has failed, and see has_error_function

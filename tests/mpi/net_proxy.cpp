@@ -6,6 +6,7 @@
 // one; `dies_there`: the receiver's; `goes`: it is there while messages go, and is gone once the
 // rank that needed it is.
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -176,6 +177,52 @@ void dies_there(pid_t proxy) {
       "the receiver is told: \"" + text + "\"");
 }
 
+// A call that only asks for a message does not wait until it has come: here its proxy stands still.
+void is_tested(pid_t proxy) {
+  const DeviceBuffer buffer = on_device(numbers(rank));
+  int token = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Isend(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
+    MPI_Send(&token, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);  // behind the header
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return;
+  }
+  expect(proxy > 0, "no proxy");
+  if (proxy <= 0) return;
+  ::sleep(2);  // one that had to wait for a core is spared for a second
+  ::kill(proxy, SIGSTOP);
+  expect(accord::test::wait_until_stopped(proxy), "the proxy does not stop");
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Irecv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+  MPI_Recv(&token, 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const pid_t waker = ::fork();
+  if (waker == 0) {
+    ::sleep(1);
+    ::kill(proxy, SIGCONT);
+    ::_exit(0);
+  }
+  int tests = 0;
+  int flag = 0;
+  MPI_Status status;
+  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+       flag == 0 && std::chrono::steady_clock::now() < end; ++tests) {
+    if (tests % 2 == 0)
+      MPI_Test(&request, &flag, &status);
+    else
+      MPI_Testall(1, &request, &flag, &status);
+  }
+  ::waitpid(waker, nullptr, 0);
+  expect(flag != 0, "the message does not come");
+  expect(tests > 10, "of " + std::to_string(tests) + " tests one waits");
+  expect(accord_last_path() == path_of_design(), "it goes another way");
+  expect(contents(buffer) == numbers(0), "wrong data");
+  int received = 0;
+  MPI_Get_count(&status, MPI_INT, &received);
+  expect(received == kCount && status.MPI_SOURCE == 0 && status.MPI_TAG == kTag, "wrong status");
+}
+
 void wait_for_end_of(pid_t proxy) {
   expect(accord::test::wait_until_ended(proxy), "the proxy does not end");
 }
@@ -214,7 +261,8 @@ int main(int argc, char** argv) {
   if (test == "dies") goes_another_way(proxy);
   if (test == "dies_there") dies_there(proxy_of_this_rank());
   if (has_died && failures == 0) std::printf("rank %d is told\n", rank);
-  if (test == "goes") MPI_Finalize();
+  if (test == "is_tested") is_tested(proxy_of_this_rank());
+  if (!has_died) MPI_Finalize();
   if (test == "goes") goes(proxy);
   if (has_died) {
     std::fflush(stdout);
