@@ -140,16 +140,19 @@ void dies(pid_t proxy) {
   expect(seconds.count() < 30, "that took " + std::to_string(seconds.count()) + " s");
 }
 
+void stop(pid_t proxy) {
+  expect(proxy > 0, "no proxy");
+  if (proxy <= 0) return;
+  ::sleep(2);  // one that had to wait for a core is spared for a second
+  ::kill(proxy, SIGSTOP);
+  expect(accord::test::wait_until_stopped(proxy), "the proxy does not stop");
+}
+
 // The sender may have kept the message, or learn of it from the receiver.
 void dies_there(pid_t proxy) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const DeviceBuffer buffer = on_device(numbers(rank));
-  if (rank == 1) expect(proxy > 0, "no proxy");
-  if (rank == 1) ::sleep(2);  // one that had to wait for a core is spared for a second
-  if (rank == 1 && proxy > 0) {
-    ::kill(proxy, SIGSTOP);
-    expect(accord::test::wait_until_stopped(proxy), "the proxy does not stop");
-  }
+  if (rank == 1) stop(proxy);
   MPI_Barrier(MPI_COMM_WORLD);
   int token = 0;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -164,7 +167,7 @@ void dies_there(pid_t proxy) {
   const pid_t killer = ::fork();
   if (killer == 0) {
     ::sleep(1);
-    ::kill(proxy, SIGKILL);
+    if (proxy > 0) ::kill(proxy, SIGKILL);
     ::_exit(0);
   }
   const int code =
@@ -182,25 +185,20 @@ void is_tested(pid_t proxy) {
   const DeviceBuffer buffer = on_device(numbers(rank));
   int token = 0;
   MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 1) stop(proxy);
+  MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) {
-    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Isend(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
     MPI_Send(&token, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);  // behind the header
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return;
   }
-  expect(proxy > 0, "no proxy");
-  if (proxy <= 0) return;
-  ::sleep(2);  // one that had to wait for a core is spared for a second
-  ::kill(proxy, SIGSTOP);
-  expect(accord::test::wait_until_stopped(proxy), "the proxy does not stop");
-  MPI_Barrier(MPI_COMM_WORLD);
   MPI_Irecv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
   MPI_Recv(&token, 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   const pid_t waker = ::fork();
   if (waker == 0) {
     ::sleep(1);
-    ::kill(proxy, SIGCONT);
+    if (proxy > 0) ::kill(proxy, SIGCONT);
     ::_exit(0);
   }
   int tests = 0;
