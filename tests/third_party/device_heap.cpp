@@ -3,9 +3,9 @@
 //
 // LD_PRELOAD, before libaccord.so: what a program allocates lies in device memory of the embedded
 // host runtime, which its code may touch (ACCORD_TEST_TOUCHABLE). So a program that knows nothing
-// of devices passes nothing but device memory to MPI: its own allocations, and those of the
-// libraries named in DEVICE_HEAP_OF (parts of file names, separated by commas). What MPI, Accord
-// and the C library allocate stays where it was.
+// of devices passes device memory to MPI: its own allocations of 64 bytes and more, and those of
+// the libraries named in DEVICE_HEAP_OF (parts of file names, separated by commas). Stacks, static
+// data, and what MPI, Accord and the C library allocate stay where they were.
 //
 // Long blocks are allocations of their own, which are freed as the program frees them. Short ones
 // come from one large allocation, as from a program's memory pool, and are used again at once.
