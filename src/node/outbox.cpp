@@ -282,6 +282,7 @@ int Outbox::receiver_of(const MessageHeader& header) const noexcept {
 
 Outbox::Clock::time_point Outbox::begin_wait(int receiver, Clock::duration takes) noexcept {
   group_->outbox(receiver).awaited.fetch_add(1, std::memory_order_relaxed);
+  waits_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ += takes;
   return Clock::now() + awaited_moves_;
@@ -289,6 +290,7 @@ Outbox::Clock::time_point Outbox::begin_wait(int receiver, Clock::duration takes
 
 void Outbox::end_wait(int receiver, Clock::duration takes) noexcept {
   group_->outbox(receiver).awaited.fetch_sub(1, std::memory_order_relaxed);
+  waits_.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ -= takes;
 }

@@ -261,6 +261,8 @@ class Outbox final : public Lender {
   bool completes(MessageHeader& header) const noexcept override;
   // Whether senders wait for this rank; what they want to know of it is in its board.
   bool is_awaited() const noexcept;
+  // Whether this rank waits for receivers of what it lends.
+  bool waits() const noexcept { return waits_.load(std::memory_order_relaxed) != 0; }
   OutboxBoard& own_board() const noexcept;
   // Around what a probe does to read a message of `sender` that may be a header; meanwhile it says
   // so of one that is, and whoever receives that then does.
@@ -381,6 +383,7 @@ class Outbox final : public Lender {
   std::atomic<std::uint64_t> quick_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
+  std::atomic<std::uint32_t> waits_{0};
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   WaitingByPlace lent_out_;  // or spilled: each has room in the spill

@@ -14,8 +14,8 @@
 namespace accord::shim {
 namespace {
 
-// Looks at the receives while senders wait, and brings what it has found: unawaited, since nobody
-// waits for that here.
+// Looks at the receives while senders wait, here or elsewhere, and brings what it has found:
+// unawaited, since nobody waits for that here.
 class Looking final : public core::Operation {
  public:
   // Whether it is to be entered anew.
@@ -34,14 +34,18 @@ class Looking final : public core::Operation {
     // In passing, as between the sends of a window, a rank does not look: who waits for it wants
     // what it is about to send, too, and each look lasts as long as what it fetches (windows both
     // ways of 1 MiB and more, 2 x H200: one after the other).
-    if (!is_stopped && messaging.node_joined && engine().is_waited_for() && outbox().is_awaited())
-      look();
+    if (!is_stopped && messaging.node_joined && engine().is_waited_for() && is_wanted()) look();
     const std::lock_guard locked(mutex_);
     is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
   }
 
  private:
+  // Who waits for receivers has nothing better to do, and the links towards it are idle: of a
+  // window both ways one rank may wait for its sends first, the other one for its receives
+  // (osu_bibw).
+  static bool is_wanted() { return outbox().is_awaited() || outbox().waits(); }
+
   // To the end of what it brings: the program may not come back here for long, and the senders want
   // their memory. What comes meanwhile is brought beside it, so that the links are never without
   // one.

@@ -6,7 +6,7 @@
 accord_mpi_test(NAME mpi.${flavour}.early FLAVOUR ${flavour} RANKS 2
   COMMAND accord_early_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1)
-foreach(program IN ITEMS messages probed_messages persistent_messages)
+foreach(program IN ITEMS both_ways messages probed_messages persistent_messages)
   foreach(mode IN ITEMS single threads)
     accord_mpi_test(NAME mpi.${flavour}.${program}.${mode} FLAVOUR ${flavour} RANKS 2
       COMMAND accord_${program}_${flavour} ${mode} PRELOAD accord LABELS mpi TIMEOUT 60
@@ -20,17 +20,17 @@ accord_mpi_test(NAME mpi.${flavour}.messages.late FLAVOUR ${flavour} RANKS 2
 # where cores are few, so that both are looked at.
 # What is lent takes no room of the outbox.
 foreach(outbox IN ITEMS 128M 64K)
-  set(test mpi.${flavour}.messages.windows.${outbox})
+  set(test mpi.${flavour}.both_ways.windows.${outbox})
   accord_mpi_test(NAME ${test} FLAVOUR ${flavour} RANKS 2
-    COMMAND accord_messages_${flavour} windows PRELOAD accord LABELS mpi TIMEOUT 60
+    COMMAND accord_both_ways_${flavour} windows PRELOAD accord LABELS mpi TIMEOUT 60
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_LOG=info ACCORD_OUTBOX_BYTES=${outbox})
   set_tests_properties(${test} PROPERTIES FAIL_REGULAR_EXPRESSION
     "[(][0-9]?[0-9]?[0-9] of them lent;[2-9][0-9][0-9][0-9] of these moved.*[2-9][0-9][0-9][0-9] of these moved")
 endforeach()
 # None of the 50 that are sent to a late receiver; a first message may be.
-set(test mpi.${flavour}.messages.waits)
+set(test mpi.${flavour}.both_ways.late)
 accord_mpi_test(NAME ${test} FLAVOUR ${flavour} RANKS 2
-  COMMAND accord_messages_${flavour} late PRELOAD accord LABELS mpi TIMEOUT 60
+  COMMAND accord_both_ways_${flavour} late PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_LOG=info)
 set_tests_properties(${test} PROPERTIES FAIL_REGULAR_EXPRESSION "[(][0-9] of them lent;[1-9][0-9] of these moved")
 foreach(program IN ITEMS message_rules message_threads)
@@ -41,10 +41,10 @@ foreach(program IN ITEMS message_rules message_threads)
 endforeach()
 # Who fetches them.
 if(flavour MATCHES "openmpi")
-  set(messages mpi.${flavour}.messages)
+  set(messages mpi.${flavour}.both_ways)
   foreach(way IN ITEMS copy-kernel copy-engine)
     accord_mpi_test(NAME ${messages}.${way} FLAVOUR ${flavour} RANKS 2
-      COMMAND accord_messages_${flavour} windows PRELOAD accord LABELS mpi TIMEOUT 60
+      COMMAND accord_both_ways_${flavour} windows PRELOAD accord LABELS mpi TIMEOUT 60
       ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_ALGORITHM=send:${way} ACCORD_LOG=info ACCORD_LINGER_US=60000)
   endforeach()
   set_tests_properties(${messages}.copy-kernel PROPERTIES FAIL_REGULAR_EXPRESSION "[(]0 of them by a kernel")
