@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Lists of copies within a device: part of cuda_runtime_test. Over the fake driver it tests the
-// launches, on a GPU the kernel too.
+// Lists of copies within a device or between two: part of cuda_runtime_test. Over the fake driver
+// it tests the launches, on a GPU the kernel too.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 
+#include "base/config.h"
 #include "cuda_fixture.h"
 #include "device/cuda/copy_list.h"
 
@@ -91,7 +92,35 @@ TEST_F(CudaCopyList, can_be_polled) {
   EXPECT_EQ(data, contents(memory + 4096, 4096));
 }
 
-// Copy engines are there for what leaves the device, and they alone reach all of it.
+TEST_F(CudaCopyList, takes_one_launch_between_devices_for_short_ones) {
+  if (runtime_.device_count() < 2) GTEST_SKIP() << "one device only";
+  int access = 0;
+  ASSERT_CUDA(test::driver().device_can_access_peer(&access, 0, 1));
+  if (access == 0) GTEST_SKIP() << "devices that cannot address each other";
+  const std::size_t most_bytes = config().copy_kernel_bytes;
+  const std::size_t size_bytes = 2 * most_bytes + 100;
+  void* far = nullptr;
+  ASSERT_OK(runtime_.allocate(1, MemoryKind::device, size_bytes, far));
+  std::byte* const near = allocate(size_bytes);
+  const auto data = pattern(size_bytes, 8);
+  ASSERT_OK(copy_one(far, data.data(), size_bytes, 1));
+  const auto launches_of = [&](std::size_t first_bytes) {
+    const std::uint64_t before = copy_list_launches();
+    const Copy copies[] = {{near, far, first_bytes},
+                           {near + first_bytes, static_cast<std::byte*>(far) + first_bytes,
+                            size_bytes - most_bytes - first_bytes},
+                           {near + size_bytes - most_bytes,
+                            static_cast<std::byte*>(far) + size_bytes - most_bytes, most_bytes}};
+    EXPECT_OK(runtime_.copy(0, copies));
+    EXPECT_EQ(data, contents(near, size_bytes));
+    return copy_list_launches() - before;
+  };
+  EXPECT_EQ(1u, launches_of(most_bytes));
+  EXPECT_EQ(0u, launches_of(most_bytes + 1));
+  EXPECT_OK(runtime_.free(far));
+}
+
+// Copy engines are there for what leaves for the host, and they alone reach all of it.
 TEST_F(CudaCopyList, goes_by_copies_where_one_side_is_elsewhere) {
   std::vector<unsigned char> pageable = pattern(64, 7);
   void* pinned = nullptr;

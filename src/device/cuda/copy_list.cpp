@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "base/config.h"
 #include "device/cuda/modules.h"
 #include "device/cuda/pack.h"
 #include "device/cuda/pack_kernels.h"
@@ -23,6 +24,12 @@ bool may_be_listed(const Driver& driver, std::span<const Copy> copies) {
   return copies.size() > 1 && driver.images.packing != nullptr &&
          std::ranges::all_of(
              copies, [](const Copy& copy) { return copy.rows == 1 && copy.row_bytes != 0; });
+}
+
+Reach reach_of(std::span<const Copy> copies) {
+  const bool are_short = std::ranges::all_of(
+      copies, [](const Copy& copy) { return copy.row_bytes <= config().copy_kernel_bytes; });
+  return are_short ? Reach::devices : Reach::device;
 }
 
 std::vector<ByteRange> ranges_of(std::span<const Copy> copies) {
@@ -80,7 +87,7 @@ Status copy_list_begin(const Driver& driver, Device device, std::span<const Copy
     ContextScope scope(driver);
     Function function = nullptr;
     Status status =
-        enter_for_kernel(driver, device, ranges_of(copies), "copies", scope, Reach::device);
+        enter_for_kernel(driver, device, ranges_of(copies), "copies", scope, reach_of(copies));
     if (status.ok())
       status = pack_kernels().find(driver, scope.context(), "accord_copy_list", function);
     if (status.ok()) {

@@ -175,7 +175,8 @@ Status enter_for_kernel(const Driver& driver, Device device, std::span<const Byt
   for (const ByteRange& bytes : ranges) {
     ACCORD_TRY(find_places(driver, bytes, purpose, places));
     const Place& last = places.back();
-    if (reach == Reach::device && (last.everywhere() || last.device != device))
+    if ((reach != Reach::everywhere && last.everywhere()) ||
+        (reach == Reach::device && last.device != device))
       return {StatusCode::unsupported, "memory elsewhere"};
   }
   const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {

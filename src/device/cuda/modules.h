@@ -57,7 +57,8 @@ struct ByteRange {
 // Enters the context on the device that owns one of the buffers: only there can kernels address it.
 // invalid_argument where a byte is unknown to the driver, unsupported where kernels of that context
 // would fault, or beyond `reach`. `purpose` is for the messages.
-enum class Reach { everywhere, device };  // device: nothing but its own memory
+// devices: no memory of the host; device: nothing but its own memory.
+enum class Reach { everywhere, devices, device };
 Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
                         const char* purpose, ContextScope& scope, Reach reach = Reach::everywhere);
 
