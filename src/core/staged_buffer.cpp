@@ -22,8 +22,9 @@ constexpr std::size_t kAlignmentBytes = 64;
 constexpr std::size_t kSparseSlackBytes = std::size_t{1} << 20;
 constexpr std::size_t kSparseFactor = 4;
 
-// Page-locking takes 180 us a MiB, and what is more than may be kept is locked anew each time
-// (receives of 1 GiB, 2 x H200: 184 ms for a message of 3); mapping takes some 10 us.
+// Page-locking takes 180 us a MiB, of the first windows of long messages and, where that is more
+// than may be kept, of all (receives of 1 GiB, 2 x H200: 184 ms for a message of 3); mapping takes
+// some 10 us.
 constexpr std::size_t kBypassedBytes = std::size_t{16} << 20;
 // Whether the latest such message has come by way of its shadow: the first ones of a pair do.
 std::atomic<bool> bypassed_was_used{false};
@@ -167,17 +168,21 @@ Status StagedBuffer::open(const StagedBuffer* other) {
   // given.
   const auto misalignment = reinterpret_cast<std::uintptr_t>(at(user_, low)) % kAlignmentBytes;
   const std::size_t wanted_bytes = std::max<std::size_t>(1, span_bytes + misalignment);
-  const bool is_bypassed = is_bypassed_ && wanted_bytes >= kBypassedBytes &&
-                           !bypassed_was_used.load() &&
-                           !device::staging_pool().can_keep(where_.runtime, wanted_bytes);
-  if (is_bypassed || span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
-    ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
-    is_sparse_ = true;
-  } else {
-    ACCORD_TRY(device::staging_pool().acquire(where_.runtime, wanted_bytes, shadow_));
-  }
+  ACCORD_TRY(
+      take_shadow(wanted_bytes, span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes));
   origin_ = at(static_cast<std::byte*>(shadow_.data()) + misalignment, -low);
   return {};
+}
+
+Status StagedBuffer::take_shadow(std::size_t wanted_bytes, bool is_far_apart) {
+  device::StagingPool& pool = device::staging_pool();
+  const bool is_bypassed =
+      is_bypassed_ && wanted_bytes >= kBypassedBytes && !bypassed_was_used.load();
+  if (!is_far_apart && is_bypassed && pool.acquire_kept(where_.runtime, wanted_bytes, shadow_))
+    return {};
+  is_sparse_ = is_far_apart || is_bypassed;
+  return is_sparse_ ? pool.acquire_sparse(wanted_bytes, shadow_)
+                    : pool.acquire(where_.runtime, wanted_bytes, shadow_);
 }
 
 // Where no piece is on a device the host MPI gets MPI_BOTTOM itself. Else pieces may be most of the

@@ -44,8 +44,8 @@ class StagedBuffer {
   const std::vector<Segment>& read_segments() const noexcept { return reads_; }
   const std::vector<Segment>& written_segments() const noexcept { return writes_; }
 
-  // Declares that what the call writes will hardly come by way of the shadow: where that would be
-  // more than is kept, it is not page-locked, until something has come so after all.
+  // Declares that what the call writes will hardly come by way of the shadow: a long one is not
+  // page-locked for that, until something has come so after all.
   void is_bypassed() noexcept { is_bypassed_ = true; }
   // It has not come so: nor will the next ones.
   void was_bypassed() const noexcept;
@@ -79,6 +79,7 @@ class StagedBuffer {
   using Direction = LayoutCopy::Direction;
   CopyBatch batch_of(const std::vector<Segment>& segments, Direction direction,
                      std::size_t limit_bytes) const;
+  Status take_shadow(std::size_t wanted_bytes, bool is_far_apart);
   Status open_absolute(const void* unlike);
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
   Status copy_packed(const Segment& segment, Direction direction, std::size_t length_bytes);

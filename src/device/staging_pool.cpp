@@ -132,16 +132,6 @@ Status StagingPool::acquire(DeviceRuntime* runtime, std::size_t size_bytes, Stag
   return Status();
 }
 
-bool StagingPool::can_keep(DeviceRuntime* runtime, std::size_t size_bytes) {
-  Shelf* shelf = runtime == nullptr ? nullptr : shelf_of(runtime);
-  const std::size_t size_class = class_of(std::max<std::size_t>(1, size_bytes));
-  if (shelf == nullptr || size_class >= kClassCount) return false;
-  SizeClass& entry = shelf->classes[size_class];
-  const std::lock_guard lock(entry.mutex);
-  return !entry.idle.empty() ||
-         (entry.existing + 1) * class_bytes(size_class) <= kept_bytes_max_ / 2;
-}
-
 bool StagingPool::acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes,
                                StagingBuffer& buffer) {
   buffer.reset();
@@ -186,6 +176,8 @@ Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer
     return Status(StatusCode::no_memory, fmt::format("{} bytes of address space: mmap: {}",
                                                      size_bytes, std::strerror(errno)));
   }
+  // Of which little is touched, and a huge page is zeroed whole. A wish only.
+  (void)madvise(pointer, size_bytes, MADV_NOHUGEPAGE);
   buffer.pool_ = nullptr;
   buffer.data_ = pointer;
   buffer.size_bytes_ = size_bytes;

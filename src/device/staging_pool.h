@@ -77,10 +77,6 @@ class StagingPool {
   // What `buffer` held before goes back. Costs about 50 ns where a kept buffer fits.
   Status acquire(DeviceRuntime* runtime, std::size_t size_bytes, StagingBuffer& buffer);
 
-  // Whether a buffer of that size is there, or would be kept when it comes back, with all others of
-  // its class: half of what may be kept.
-  bool can_keep(DeviceRuntime* runtime, std::size_t size_bytes);
-
   // The same where a kept buffer is large enough, the smallest of those; else lends nothing and
   // says no. Asks nothing of the driver.
   bool acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes, StagingBuffer& buffer);

@@ -98,25 +98,28 @@ TEST_F(CudaCopyList, takes_one_launch_between_devices_for_short_ones) {
   ASSERT_CUDA(test::driver().device_can_access_peer(&access, 0, 1));
   if (access == 0) GTEST_SKIP() << "devices that cannot address each other";
   const std::size_t most_bytes = config().copy_kernel_bytes;
-  const std::size_t size_bytes = 2 * most_bytes + 100;
+  const std::size_t size_bytes = most_bytes + 1000;
   void* far = nullptr;
   ASSERT_OK(runtime_.allocate(1, MemoryKind::device, size_bytes, far));
   std::byte* const near = allocate(size_bytes);
   const auto data = pattern(size_bytes, 8);
   ASSERT_OK(copy_one(far, data.data(), size_bytes, 1));
-  const auto launches_of = [&](std::size_t first_bytes) {
+  const auto launches_of = [&](std::initializer_list<std::size_t> sizes) {
     const std::uint64_t before = copy_list_launches();
-    const Copy copies[] = {{near, far, first_bytes},
-                           {near + first_bytes, static_cast<std::byte*>(far) + first_bytes,
-                            size_bytes - most_bytes - first_bytes},
-                           {near + size_bytes - most_bytes,
-                            static_cast<std::byte*>(far) + size_bytes - most_bytes, most_bytes}};
+    std::vector<Copy> copies;
+    std::size_t at = 0;
+    for (const std::size_t size : sizes) {
+      copies.push_back({near + at, static_cast<std::byte*>(far) + at, size});
+      at += size;
+    }
     EXPECT_OK(runtime_.copy(0, copies));
-    EXPECT_EQ(data, contents(near, size_bytes));
+    EXPECT_EQ((std::vector<unsigned char>(data.begin(), data.begin() + static_cast<long>(at))),
+              contents(near, at));
     return copy_list_launches() - before;
   };
-  EXPECT_EQ(1u, launches_of(most_bytes));
-  EXPECT_EQ(0u, launches_of(most_bytes + 1));
+  EXPECT_EQ(1u, launches_of({most_bytes, 100, 200, 700}));
+  EXPECT_EQ(0u, launches_of({most_bytes + 1, 100, 200, 699}));
+  EXPECT_EQ(0u, launches_of({100, 200, 300}));
   EXPECT_OK(runtime_.free(far));
 }
 

@@ -4,8 +4,8 @@
 // Several copies within one device by one launch of a kernel of our own. The driver, too, makes
 // such copies by kernels, but launches one for each: 16 copies of 1 MiB take 81 us one after the
 // other and 16 us together, of 1 KiB 78 and 11 (H100; cuda_copy_measure). So go copies between
-// devices that are all short (ACCORD_COPY_KERNEL_BYTES): an engine takes 2 to 3 us for each. Called
-// by cuda/runtime.cpp only.
+// devices, if there are several and all are short (ACCORD_COPY_KERNEL_BYTES). Called by
+// cuda/runtime.cpp only.
 #pragma once
 
 #include <cstdint>
