@@ -40,7 +40,7 @@ int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_D
 template <class C>
 int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  if (passes_receive(buf, count, datatype, Lasts::request))
+  if (source == MPI_PROC_NULL || passes_receive(buf, count, datatype, Lasts::request))
     return host::Irecv(buf, count, datatype, source, tag, comm, request);
   Description d = description_of_recv(buf, count, datatype);
   const ReceiveOrder ordered(comm);
@@ -48,8 +48,7 @@ int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Co
     d.substitute = std::move(held.substitute);
     return start_matched("MPI_Irecv", comm, std::move(d), count, datatype, &held.handle, request);
   }
-  const Handle handle = source == MPI_PROC_NULL ? Handle::nothing : Handle::receive;
-  return make_request("MPI_Irecv", comm, std::move(d), handle, request,
+  return make_request("MPI_Irecv", comm, std::move(d), Handle::receive, request,
                       [&](const void*, void* recv) {
                         return host::Irecv(recv, count, datatype, source, tag, comm, request);
                       });
@@ -59,7 +58,7 @@ template <class C>
 int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Request* request) {
   // Where messages may be held when it is started, it is looked after whatever it has room for.
-  if (!messaging.joined && engine().idle() && !needs_us(buf))
+  if (source == MPI_PROC_NULL || (!messaging.joined && engine().idle() && !needs_us(buf)))
     return host::Recv_init(buf, count, datatype, source, tag, comm, request);
   const core::CallScope scope("MPI_Recv_init", {"buf", buf});
   const stages::Story story = begin_story("MPI_Recv_init");
@@ -146,6 +145,7 @@ int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI
 template <class C>
 int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
          MPI_Status* status) {
+  if (source == MPI_PROC_NULL) return host::Recv(buf, count, datatype, source, tag, comm, status);
   if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return after_host_receive(host::Recv(buf, count, datatype, source, tag, comm, status), buf,

@@ -19,6 +19,20 @@ inline void take_back(MPI_Request& receive) {
   if (host::Cancel(&receive) == MPI_SUCCESS) (void)host::Wait(&receive, MPI_STATUS_IGNORE);
 }
 
+// Of a message to or from MPI_PROC_NULL, as at the edge of a grid, nothing is read or written.
+template <class C>
+Description description_from(int source, void* buf, C count, MPI_Datatype datatype, Lasts lasts) {
+  if (source != MPI_PROC_NULL) return description_of_recv(buf, count, datatype, lasts);
+  Description d;
+  d.recv = core::StagedBuffer::untouched(buf);
+  return d;
+}
+template <class C>
+void describe_send_to(int dest, Description& d, const void* buf, C count, MPI_Datatype datatype) {
+  d.send = dest == MPI_PROC_NULL ? core::StagedBuffer::untouched(buf) : Description::buffer(buf);
+  if (dest != MPI_PROC_NULL) d.reads(d.send, count, datatype);
+}
+
 template <class C>
 int send_and_receive(const char* name, check::Names names, const void* sendbuf, C sendcount,
                      MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, C recvcount,
@@ -36,9 +50,8 @@ int send_and_receive(const char* name, check::Names names, const void* sendbuf, 
     return host::Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
                           source, recvtag, comm, status);
   const core::CallScope scope("MPI_Sendrecv", {"sendbuf", sendbuf}, {"recvbuf", recvbuf});
-  Description d = description_of_recv(recvbuf, recvcount, recvtype, Lasts::call);
-  d.send = Description::buffer(sendbuf);
-  d.reads(d.send, sendcount, sendtype);
+  Description d = description_from(source, recvbuf, recvcount, recvtype, Lasts::call);
+  describe_send_to(dest, d, sendbuf, sendcount, sendtype);
   if (d.valid) check::Call(name, comm, names).look(d);
   // The send's shadow is kept here until the send is complete too, or its header.
   core::StagedBuffer kept = std::move(d.send);
@@ -46,7 +59,8 @@ int send_and_receive(const char* name, check::Names names, const void* sendbuf, 
   node::MessageHeader header;
   bool posted = false;
   Status staged;
-  if (d.valid) staged = post_message(kept, sendcount, sendtype, dest, comm, header, posted);
+  if (d.valid && dest != MPI_PROC_NULL)
+    staged = post_message(kept, sendcount, sendtype, dest, comm, header, posted);
   if (posted) {
     // What comes in its place must not overtake what goes out.
     node::Lender& lender = lender_of(header);
@@ -180,10 +194,9 @@ template <class C>
 int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
               void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
               MPI_Comm comm, MPI_Request* request) {
-  Description d = description_of_recv(recvbuf, recvcount, recvtype);
-  d.reads(d.recv, recvcount, recvtype);
-  d.send = Description::buffer(sendbuf);
-  d.reads(d.send, sendcount, sendtype);
+  Description d = description_from(source, recvbuf, recvcount, recvtype, Lasts::request);
+  if (source != MPI_PROC_NULL) d.reads(d.recv, recvcount, recvtype);
+  describe_send_to(dest, d, sendbuf, sendcount, sendtype);
   const ReceiveOrder ordered(comm);
   if (HeldMessage held; d.valid && request != nullptr && take_held(source, recvtag, comm, held)) {
     if (const Status opened = open_both(d); !opened.ok()) return raise(comm, opened);

@@ -3,8 +3,8 @@
 //
 // What becomes of messages that go by headers (header_messages.h). What random calls seldom do is
 // here: buffers that are too small, more messages than there is room for; those that are probed are
-// in probed_messages.cpp, those both ways at once in both_ways.cpp. "unbuffered": without sends that
-// end only where the host MPI buffers what nobody receives yet.
+// in probed_messages.cpp, those both ways at once in both_ways.cpp. "unbuffered": without sends
+// that end only where the host MPI buffers what nobody receives yet.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -394,6 +394,54 @@ void nothing_posted() {
   expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10), "takes too long");
 }
 
+// Nothing is read or written of a message to or from MPI_PROC_NULL, as ranks at the edge of a grid
+// send and receive: not even what the buffer would have room for.
+void nobody() {
+  constexpr int kMuch = 1 << 28;
+  test_name = "messages to and from MPI_PROC_NULL";
+  const DeviceBuffer buffer = on_device(numbers(5));
+  const DeviceBuffer in = empty();
+  void* const data = buffer.pointer();
+  MPI_Status status = used_status();
+  const auto check = [&](int source, int count) {
+    int told = -1;
+    MPI_Get_count(&status, MPI_INT, &told);
+    expect(status.MPI_SOURCE == source && told == count, "wrong status");
+    expect(contents(buffer) == numbers(5), "the buffer has changed");
+    status = used_status();
+  };
+  MPI_Send(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD);
+  MPI_Recv(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &status);
+  check(MPI_PROC_NULL, 0);
+  MPI_Request requests[4];
+  MPI_Isend(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Issend(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[1]);
+  MPI_Irecv(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[2]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Wait(&requests[2], &status);
+  check(MPI_PROC_NULL, 0);
+  MPI_Send_init(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(data, kMuch, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[1]);
+  for (int round = 0; round < 2; ++round) {
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  }
+  for (int i = 0; i < 2; ++i) MPI_Request_free(&requests[i]);
+  // One side of an exchange: along a line, one way and the other.
+  for (const int to : {0, 1}) {
+    const bool sends = rank == 1 - to;
+    (void)accord_memcpy(in.pointer(), bytes_of(Numbers(kCount, -1)).data(), kCount * sizeof(int));
+    MPI_Sendrecv(data, sends ? kCount : kMuch, MPI_INT, sends ? to : MPI_PROC_NULL, kTag,
+                 in.pointer(), sends ? kMuch : kCount, MPI_INT, sends ? MPI_PROC_NULL : 1 - to,
+                 kTag, MPI_COMM_WORLD, &status);
+    check(sends ? MPI_PROC_NULL : 1 - to, sends ? 0 : kCount);
+    expect(contents(in) == (sends ? Numbers(kCount, -1) : numbers(5)), "wrong data");
+    MPI_Sendrecv_replace(data, kCount, MPI_INT, sends ? to : MPI_PROC_NULL, kTag,
+                         sends ? MPI_PROC_NULL : 1 - to, kTag, MPI_COMM_WORLD, &status);
+    check(sends ? MPI_PROC_NULL : 1 - to, sends ? 0 : kCount);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -401,6 +449,7 @@ int main(int argc, char** argv) {
   return run_messages(argc, argv, [&] {
     if (mode != "unbuffered") nothing_posted();
     fetched_before_barrier();
+    nobody();
     short_windows();
     paths();
     to_itself();
