@@ -181,8 +181,9 @@ Status StagedBuffer::take_shadow(std::size_t wanted_bytes, bool is_far_apart) {
   if (!is_far_apart && is_bypassed && pool.acquire_kept(where_.runtime, wanted_bytes, shadow_))
     return {};
   is_sparse_ = is_far_apart || is_bypassed;
-  return is_sparse_ ? pool.acquire_sparse(wanted_bytes, shadow_)
-                    : pool.acquire(where_.runtime, wanted_bytes, shadow_);
+  if (is_far_apart) return pool.acquire_sparse(wanted_bytes, shadow_);
+  return is_bypassed ? pool.acquire_mapped(wanted_bytes, shadow_)
+                     : pool.acquire(where_.runtime, wanted_bytes, shadow_);
 }
 
 // Where no piece is on a device the host MPI gets MPI_BOTTOM itself. Else pieces may be most of the
@@ -225,8 +226,9 @@ Status StagedBuffer::copy_out_only(const std::vector<Segment>& segments) {
   return staged_ ? copy(segments, Direction::unpack, kAll) : Status();
 }
 
-void StagedBuffer::was_bypassed() const noexcept {
+void StagedBuffer::was_bypassed() noexcept {
   if (is_bypassed_ && shadow_.size_bytes() >= kBypassedBytes) bypassed_was_used.store(false);
+  shadow_.is_untouched();
 }
 
 CopyBatch StagedBuffer::outgoing(std::size_t limit_bytes) const {

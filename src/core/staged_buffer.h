@@ -48,7 +48,7 @@ class StagedBuffer {
   // page-locked for that, until something has come so after all.
   void is_bypassed() noexcept { is_bypassed_ = true; }
   // It has not come so: nor will the next ones.
-  void was_bypassed() const noexcept;
+  void was_bypassed() noexcept;
 
   // Declares that what the call writes keeps its old content where the call writes nothing after
   // all.

@@ -53,11 +53,14 @@ std::size_t StagingPool::capacity_bytes(std::size_t size_bytes) {
 
 void StagingBuffer::reset() noexcept {
   if (data_ == nullptr) return;
-  if (pool_ != nullptr) {
+  if (shelf_ != nullptr) {
     pool_->put_back(*static_cast<StagingPool::Shelf*>(shelf_), size_class_, data_);
+  } else if (pool_ != nullptr && is_untouched_) {
+    pool_->keep_mapping({data_, size_bytes_});
   } else {
     munmap(data_, size_bytes_);
   }
+  is_untouched_ = false;
   data_ = nullptr;
   size_bytes_ = 0;
 }
@@ -176,12 +179,49 @@ Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer
     return Status(StatusCode::no_memory, fmt::format("{} bytes of address space: mmap: {}",
                                                      size_bytes, std::strerror(errno)));
   }
-  // Of which little is touched, and a huge page is zeroed whole. A wish only.
-  (void)madvise(pointer, size_bytes, MADV_NOHUGEPAGE);
   buffer.pool_ = nullptr;
+  buffer.shelf_ = nullptr;
   buffer.data_ = pointer;
   buffer.size_bytes_ = size_bytes;
   return Status();
+}
+
+Status StagingPool::acquire_mapped(std::size_t size_bytes, StagingBuffer& buffer) {
+  buffer.reset();
+  {
+    const std::lock_guard lock(mappings_mutex_);
+    const auto fits = std::ranges::find_if(
+        mappings_, [&](const Mapping& one) { return one.size_bytes >= size_bytes; });
+    if (fits != mappings_.end()) {
+      buffer.data_ = fits->pointer;
+      buffer.size_bytes_ = fits->size_bytes;
+      buffer.pool_ = this;
+      buffer.shelf_ = nullptr;
+      *fits = mappings_.back();
+      mappings_.pop_back();
+      return Status();
+    }
+  }
+  ACCORD_TRY(acquire_sparse(size_bytes, buffer));
+  // A huge page would be zeroed whole for what is written at its start. A wish only.
+  (void)madvise(buffer.data_, size_bytes, MADV_NOHUGEPAGE);
+  buffer.pool_ = size_bytes == 0 ? nullptr : this;
+  return Status();
+}
+
+// Where there is no room the smallest one goes.
+void StagingPool::keep_mapping(Mapping mapping) noexcept {
+  {
+    const std::lock_guard lock(mappings_mutex_);
+    if (mappings_.capacity() < kMappingsKept) mappings_.reserve(kMappingsKept);
+    if (mappings_.size() < kMappingsKept) {
+      mappings_.push_back(mapping);
+      return;
+    }
+    const auto least = std::ranges::min_element(mappings_, {}, &Mapping::size_bytes);
+    if (least->size_bytes < mapping.size_bytes) std::swap(*least, mapping);
+  }
+  munmap(mapping.pointer, mapping.size_bytes);
 }
 
 void StagingPool::put_back(Shelf& shelf, std::size_t size_class, void* pointer) noexcept {
@@ -245,11 +285,18 @@ void StagingPool::free_one(Shelf& shelf, std::size_t size_class, void* pointer) 
 }
 
 void StagingPool::trim() noexcept {
+  unmap_idle();
   for (auto& slot : shelves_) {
     Shelf* shelf = slot.load(std::memory_order_acquire);
     if (shelf == nullptr) return;
     for (std::size_t i = 0; i < kClassCount; ++i) free_idle(*shelf, i);
   }
+}
+
+void StagingPool::unmap_idle() noexcept {
+  const std::lock_guard lock(mappings_mutex_);
+  for (const Mapping& one : mappings_) munmap(one.pointer, one.size_bytes);
+  mappings_.clear();
 }
 
 StagingCounters StagingPool::counters() const {

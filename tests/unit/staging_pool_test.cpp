@@ -311,6 +311,33 @@ TEST(staging_pool, sparse_memory_costs_what_is_touched) {
   EXPECT_TRUE(test::faults(bytes, test::Touch::read)) << "given back";
 }
 
+TEST(staging_pool, mappings_that_stay_untouched_are_lent_again) {
+  constexpr std::size_t kBytes = 64 << 20;
+  constexpr int kMany = 100;
+  StagingPool pool(0);
+  StagingBuffer buffer;
+  ASSERT_OK(pool.acquire_mapped(kBytes, buffer));
+  auto* const first = static_cast<char*>(buffer.data());
+  *first = 1;
+  buffer.is_untouched();
+  buffer.reset();
+  ASSERT_OK(pool.acquire_mapped(kBytes / 2, buffer));
+  EXPECT_EQ(first, buffer.data());
+  EXPECT_EQ(1, *first);
+  buffer.reset();  // and has been written to, perhaps
+  ASSERT_OK(pool.acquire_mapped(kBytes, buffer));
+  EXPECT_EQ(0, *static_cast<char*>(buffer.data()));
+  std::vector<StagingBuffer> many(kMany);
+  for (StagingBuffer& one : many) {
+    ASSERT_OK(pool.acquire_mapped(kBytes, one));
+    one.is_untouched();
+  }
+  many.clear();  // of which some are kept
+  pool.trim();
+  ASSERT_OK(pool.acquire_mapped(0, buffer));
+  EXPECT_TRUE(buffer.empty());
+}
+
 TEST(staging_pool, the_process_has_one) {
   EXPECT_EQ(&staging_pool(), &staging_pool());
   StagingBuffer buffer;
