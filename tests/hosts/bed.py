@@ -78,7 +78,7 @@ ALL = [
         ONE_OF_MANY,
         "64M",
         "two-level-",
-        "two-level",
+        "two-level-host",
     ),
     MESSAGES_OF,
     Traffic(
@@ -88,12 +88,12 @@ ALL = [
         ONE_OF_MANY,
         "8M",
         "two-level-",
-        "two-level",
+        "two-level-host",
     ),
 ]
 
 
-TRANSFORM = Traffic("fft3d-2+2", "2,2", (), (), "", "two-level-", "two-level")
+TRANSFORM = Traffic("fft3d-2+2", "2,2", (), (), "", "two-level-", "two-level-host")
 POINTS = 128  # a side; 16 bytes each
 MIXED = ("auto", "staged")
 
@@ -177,7 +177,8 @@ def bench_of(options: argparse.Namespace, job: Job, ways: list[str]) -> list[str
 
 def table_of(job: Job, found: list[dict]) -> dict:
     """As `accord tune` makes it of such records."""
-    paths = {name: name for name in job.traffic.ways() if name.startswith("two-level")}
+    ways = [name for name in job.traffic.ways() if name.startswith("two-level")]
+    paths = {name: "two-level" if name == job.traffic.host else name for name in ways}
     if job.traffic is MESSAGES_OF:
         paths = {"staged": "staged", **{design: f"net-{design}" for design in DESIGNS}}
         found = [as_table_names(one, NET_SEND) for one in found]

@@ -49,12 +49,14 @@ TEST(net_selection, collectives_go_by_the_same_designs) {
     EXPECT_EQ(collective(), "two-level");
     EXPECT_EQ(collective("auto", {.adapters = AdapterReach::fast}), "two-level-direct");
     EXPECT_EQ(collective("two-level-active2"), "two-level-active2");
+    EXPECT_EQ(collective("two-level-host", {.adapters = AdapterReach::fast}), "two-level");
     EXPECT_EQ(collective("two-level-single-leader"), "two-level-single-leader");
   }
   if (is("passive")) {
     EXPECT_EQ(collective(), "two-level-passive");
     EXPECT_EQ(collective("two-level", {.adapters = AdapterReach::fast}), "two-level-passive");
     EXPECT_EQ(collective("two-level-direct"), "two-level-direct");
+    EXPECT_EQ(collective("two-level-host"), "two-level");
   }
   // Nobody has joined what these need.
   if (is("host")) {

@@ -28,6 +28,7 @@ enum class Design : unsigned {
 constexpr NamedVariant kVariants[] = {
     {"two-level", {.algorithm = kThis}},
     {"two-level-single-leader", {.algorithm = kThis, .one_leader = true}},
+    {"two-level-host", {.algorithm = kThis, .between = {NetWay::Way::staged}}, "two-level"},
 #define DESIGN(name)                                                                            \
   {"two-level-" #name,                                                                          \
    {.algorithm = kThis, .between = {NetWay::Way::design, static_cast<unsigned>(Design::name)}}, \
@@ -126,8 +127,9 @@ constinit const Algorithm algorithms::two_level{
         "Collects within each node at its leaders, exchanges between the nodes, and hands out "
         "within each node, in chunks that overlap. As many ranks of a node lead as every node "
         "has, each for a share (two-level-single-leader: one). Pair by pair, short blocks for "
-        "another node travel together. Between the nodes long messages go by the host MPI, or by "
-        "the design of that name.",
+        "another node travel together. Between the nodes long messages go by the host MPI "
+        "(two-level-host), or by the design of that name; two-level leaves that to "
+        "ACCORD_NET_DESIGN.",
     .steps =
         "for each chunk: a collective within the node; rounds of messages between "
         "leaders, a part of the chunk for each node; a collective within the node",
