@@ -188,38 +188,40 @@ Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer
 
 Status StagingPool::acquire_mapped(std::size_t size_bytes, StagingBuffer& buffer) {
   buffer.reset();
-  {
-    const std::lock_guard lock(mappings_mutex_);
-    const auto fits = std::ranges::find_if(
-        mappings_, [&](const Mapping& one) { return one.size_bytes >= size_bytes; });
-    if (fits != mappings_.end()) {
-      buffer.data_ = fits->pointer;
-      buffer.size_bytes_ = fits->size_bytes;
-      buffer.pool_ = this;
-      buffer.shelf_ = nullptr;
-      *fits = mappings_.back();
-      mappings_.pop_back();
-      return Status();
-    }
+  if (size_bytes == 0) return Status();
+  if (const Mapping kept = take_mapping(size_bytes); kept.pointer != nullptr) {
+    buffer.data_ = kept.pointer;
+    buffer.size_bytes_ = kept.size_bytes;
+    buffer.shelf_ = nullptr;
+  } else {
+    ACCORD_TRY(acquire_sparse(size_bytes, buffer));
+    // A huge page would be zeroed whole for what is written at its start. A wish only.
+    (void)madvise(buffer.data_, size_bytes, MADV_NOHUGEPAGE);
   }
-  ACCORD_TRY(acquire_sparse(size_bytes, buffer));
-  // A huge page would be zeroed whole for what is written at its start. A wish only.
-  (void)madvise(buffer.data_, size_bytes, MADV_NOHUGEPAGE);
-  buffer.pool_ = size_bytes == 0 ? nullptr : this;
+  buffer.pool_ = this;
   return Status();
 }
 
-// Where there is no room the smallest one goes.
+StagingPool::Mapping StagingPool::take_mapping(std::size_t size_bytes) noexcept {
+  const std::lock_guard lock(mappings_mutex_);
+  for (Mapping& one : std::span(mappings_).first(mapped_count_)) {
+    if (one.size_bytes < size_bytes) continue;
+    const Mapping taken = std::exchange(one, mappings_[--mapped_count_]);
+    mapped_bytes_ -= taken.size_bytes;
+    return taken;
+  }
+  return {};
+}
+
 void StagingPool::keep_mapping(Mapping mapping) noexcept {
   {
     const std::lock_guard lock(mappings_mutex_);
-    if (mappings_.capacity() < kMappingsKept) mappings_.reserve(kMappingsKept);
-    if (mappings_.size() < kMappingsKept) {
-      mappings_.push_back(mapping);
+    if (mapped_count_ < kMappingsKept &&
+        mapped_bytes_ + mapping.size_bytes <= kMappedShare * kept_bytes_max_) {
+      mappings_[mapped_count_++] = mapping;
+      mapped_bytes_ += mapping.size_bytes;
       return;
     }
-    const auto least = std::ranges::min_element(mappings_, {}, &Mapping::size_bytes);
-    if (least->size_bytes < mapping.size_bytes) std::swap(*least, mapping);
   }
   munmap(mapping.pointer, mapping.size_bytes);
 }
@@ -295,8 +297,9 @@ void StagingPool::trim() noexcept {
 
 void StagingPool::unmap_idle() noexcept {
   const std::lock_guard lock(mappings_mutex_);
-  for (const Mapping& one : mappings_) munmap(one.pointer, one.size_bytes);
-  mappings_.clear();
+  for (const Mapping& one : std::span(mappings_).first(mapped_count_))
+    munmap(one.pointer, one.size_bytes);
+  mapped_count_ = mapped_bytes_ = 0;
 }
 
 StagingCounters StagingPool::counters() const {

@@ -39,7 +39,7 @@ class StagingBuffer {
   ~StagingBuffer() { reset(); }
 
   void* data() const noexcept { return data_; }
-  std::size_t size_bytes() const noexcept { return size_bytes_; }  // as asked for
+  std::size_t size_bytes() const noexcept { return size_bytes_; }  // as asked for; mapped, or more
   bool empty() const noexcept { return data_ == nullptr; }
   void reset() noexcept;
   // Of acquire_mapped: hardly a page of it was written to, so that it may serve again.
@@ -91,7 +91,8 @@ class StagingPool {
 
   // Address space that hardly anything will be written to, not page-locked. To map it anew each
   // time would take 10 us and more (windows of 16 MiB, 2 x H200: 0.31 TB/s instead of 0.36), so
-  // some of what comes back untouched is lent again, with what it holds.
+  // some of what comes back untouched is lent again, with what it holds: together up to four
+  // times what may be kept page-locked.
   Status acquire_mapped(std::size_t size_bytes, StagingBuffer& buffer);
 
   // Frees all idle memory.
@@ -117,6 +118,7 @@ class StagingPool {
     std::uint64_t used_at = 0;  // clock_ at the latest acquire
   };
   static constexpr std::size_t kMappingsKept = 64;
+  static constexpr std::size_t kMappedShare = 4;
   struct Mapping {
     void* pointer = nullptr;
     std::size_t size_bytes = 0;
@@ -132,6 +134,7 @@ class StagingPool {
   void lend(StagingBuffer& buffer, Shelf& shelf, std::size_t size_class, void* pointer,
             std::size_t size_bytes);
   void put_back(Shelf& shelf, std::size_t size_class, void* pointer) noexcept;
+  Mapping take_mapping(std::size_t size_bytes) noexcept;
   void keep_mapping(Mapping mapping) noexcept;
   void unmap_idle() noexcept;
   void evict_stale(std::size_t wanted_bytes) noexcept;
@@ -144,7 +147,9 @@ class StagingPool {
   std::array<std::atomic<Shelf*>, kShelfCount> shelves_{};
   std::mutex shelves_mutex_;
   std::mutex mappings_mutex_;
-  std::vector<Mapping> mappings_;
+  std::array<Mapping, kMappingsKept> mappings_{};  // the first `mapped_count_` of them
+  std::size_t mapped_count_ = 0;
+  std::size_t mapped_bytes_ = 0;
 };
 
 // The pool of this process, bounded by ACCORD_STAGING_BYTES_MAX. Never destroyed: the driver may
