@@ -63,16 +63,21 @@ ModeTable::Entry* ModeTable::entry_of(const Key& key) {
   return &entries_[key];
 }
 
-Turn ModeTable::next(const Key& key) {
+Turn ModeTable::next(const Key& key, Before before) {
   ++calls_;
   Entry unknown;
   Entry* const known = entry_of(key);
   Entry& entry = known != nullptr ? *known : unknown;
-  const std::uint64_t number = ++entry.calls;
+  const bool again = before == Before::known && entry.latest && votes_again(entry);
   Turn turn;
-  turn.number = number;
-  turn.votes = votes(number);
-  if (turn.votes) entry.latest = std::make_shared<VoteResult>();
+  turn.number = ++entry.calls;
+  turn.votes = again || votes(turn.number);
+  if (turn.votes) {
+    // Now and then it is asked whether any still come.
+    if (turn.number % kVotePeriod != 0) turn.before = std::move(entry.latest);
+    entry.latest = std::make_shared<VoteResult>();
+    entry.voted_at = turn.number;
+  }
   turn.result = entry.latest;
   return turn;
 }

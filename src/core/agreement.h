@@ -4,13 +4,15 @@
 // Whether a rank's buffer is on a device is a local fact; which algorithm runs must be a global
 // one. The mode of call number n of a key is the vote carried by its call 1, 2, 4, ..., 1,024, then
 // every 1,024th; "the latest value" is never read. Votes ride as the first step of their call's
-// schedule.
+// schedule. Where pairs of ranks may differ in size a key says nothing of it, so what was voted
+// with short pairs is voted on again soon: longer ones may come.
 //
 // A key holds only what MPI makes equal on all ranks; local facts (a derived type, absolute
 // addresses, alignment) never decline a path. A vote carries a hash of the key, so that ranks that
 // make different calls get an error instead of a hang. Knows no mpi.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -69,6 +71,7 @@ struct Vote {
   bool all_short() const noexcept { return words[2] > kDevice; }
   bool all_shortest() const noexcept { return words[2] > kDeviceShort; }
   bool any_host() const noexcept { return words[3] != 0; }
+  void count_as_long() noexcept { words[2] = kDevice; }
 
  private:
   static constexpr std::int64_t kDeviceShortest = -1;
@@ -80,19 +83,26 @@ struct Vote {
 struct VoteResult {
   VoteResult() = default;
   VoteResult(const VoteResult& other)
-      : known(other.known.load()), algorithm(other.algorithm), why(other.why) {}
+      : known(other.known.load()),
+        algorithm(other.algorithm),
+        why(other.why),
+        waits_for_long_pairs(other.waits_for_long_pairs),
+        had_long_pairs(other.had_long_pairs) {}
   VoteResult& operator=(const VoteResult&) = delete;
 
   // Written last, since a thread that begins a later call may look while another takes the vote.
   std::atomic<bool> known{false};
   const coll::Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
   std::string why;                             // not by a better one, for people
+  bool waits_for_long_pairs = false;           // the host MPI's own, since all pairs are short
+  bool had_long_pairs = false;                 // or a vote before it
 };
 
 struct Turn {
   std::uint64_t number = 0;            // of this call among those of its key, from 1
   bool votes = false;                  // this call carries the vote
   std::shared_ptr<VoteResult> result;  // the vote that decides this call
+  std::shared_ptr<VoteResult> before;  // the one before it, of a call that votes; null: forgotten
 };
 
 // Call numbers and votes of one communicator. All ranks call next() in the same order, so where
@@ -102,8 +112,9 @@ class ModeTable {
  public:
   static constexpr std::size_t kKeysMax = 4096;
   static constexpr std::uint64_t kVotePeriod = 1024;
-
-  Turn next(const Key& key);
+  // Of a blocking call all ranks know all earlier votes.
+  enum class Before { known, under_way };
+  Turn next(const Key& key, Before before = Before::under_way);
   // Counts the next call of `key` if it does not vote and the votes so far say an algorithm (null:
   // the host MPI's own) that `accepts`, and returns that; else nothing, and no turn is taken. Needs
   // no lock while nothing of this communicator is under way: then nobody else has to do with its
@@ -113,7 +124,8 @@ class ModeTable {
     const auto found = rests_ ? entries_.end() : entries_.find(key);
     if (found == entries_.end() || votes(found->second.calls + 1)) return std::nullopt;
     const VoteResult& result = *found->second.latest;
-    if (!result.known || !accepts(result.algorithm)) return std::nullopt;
+    if (!result.known || votes_again(found->second) || !accepts(result.algorithm))
+      return std::nullopt;
     ++found->second.calls;
     ++calls_;
     return result.algorithm;
@@ -138,6 +150,7 @@ class ModeTable {
  private:
   struct Entry {
     std::uint64_t calls = 0;
+    std::uint64_t voted_at = 0;
     std::shared_ptr<VoteResult> latest;
   };
   struct KeyHash {
@@ -149,6 +162,14 @@ class ModeTable {
     }
   };
   static bool votes(std::uint64_t number) noexcept;
+  // Whether the next call does so, where all earlier votes are known. An odd number of calls after
+  // the vote, since programs make short and long ones in turn; the seldomer the more there were.
+  static bool votes_again(const Entry& entry) noexcept {
+    const std::uint64_t number = entry.calls + 1;
+    const std::uint64_t period = std::clamp<std::uint64_t>(number / 64, 5, 33) | 1;
+    return entry.latest->known && entry.latest->waits_for_long_pairs &&
+           number - entry.voted_at >= period;
+  }
   static constexpr std::uint64_t kCallsPerPlace = 16;
   Entry* entry_of(const Key& key);
 

@@ -244,10 +244,10 @@ void Engine::look_around() {
   if (has_queues_.load(std::memory_order_relaxed)) rest();
 }
 
-Turn Engine::next_turn(CommQueue& queue, const Key& key) {
+Turn Engine::next_turn(CommQueue& queue, const Key& key, ModeTable::Before before) {
   Locked locked(port_, mutex_, waiting_);
   wake(queue);
-  return queue.modes.next(key);
+  return queue.modes.next(key, before);
 }
 
 void Engine::enter_blocking() {

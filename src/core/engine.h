@@ -181,7 +181,8 @@ class Engine {
 
   // This call's vote or the vote that decides it; to be called once per call, in the order of the
   // calls.
-  Turn next_turn(CommQueue& queue, const Key& key);
+  Turn next_turn(CommQueue& queue, const Key& key,
+                 ModeTable::Before before = ModeTable::Before::under_way);
 
   // Around every blocking call into the host MPI. With threads allowed, a progress thread works
   // while any operation is active (else this costs two atomic additions). Without, no operation can

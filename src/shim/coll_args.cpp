@@ -80,9 +80,8 @@ bool is_long(const core::CallEnd& end, const coll::CollArgs& args) {
 core::Ballot ballot_of(const core::CallEnd& end, const coll::CollArgs& args) {
   using core::Ballot;
   if (is_long(end, args)) return Ballot::device;
-  if (!end.present() || args.ways.library != nullptr) return Ballot::host;
-  if (coll::Bundles::take_all(end, args)) return Ballot::device_shortest;
-  return args.ways.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
+  if (!end.present()) return Ballot::host;
+  return coll::Bundles::take_all(end, args) ? Ballot::device_shortest : Ballot::device_short;
 }
 
 }  // namespace

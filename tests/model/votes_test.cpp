@@ -30,6 +30,26 @@ TEST(ModeTable, VotesAtPowersOfTwoThenPeriodically) {
   }
 }
 
+// As soon as it may, where each is known before the next call.
+TEST(ModeTable, VotesAgainWhereLongPairsMayCome) {
+  core::ModeTable table;
+  const core::Key key{1, 2, 3, 0};
+  const auto next = [&](core::ModeTable::Before before) {
+    const core::Turn turn = table.next(key, before);
+    turn.result->waits_for_long_pairs = true;
+    turn.result->known = true;
+    return turn.votes;
+  };
+  for (int call = 1; call <= 33; ++call) next(core::ModeTable::Before::under_way);
+  const auto any = [](auto) { return true; };
+  for (int call = 34; call <= 36; ++call) EXPECT_TRUE(table.next_if(key, any));
+  EXPECT_FALSE(table.next_if(key, any));
+  EXPECT_FALSE(next(core::ModeTable::Before::under_way));  // 37
+  EXPECT_TRUE(next(core::ModeTable::Before::known));
+  for (int call = 39; call <= 42; ++call) EXPECT_FALSE(next(core::ModeTable::Before::known));
+  EXPECT_TRUE(next(core::ModeTable::Before::known));
+}
+
 core::Key key_number(std::size_t number) { return core::Key{1, 0, 0, number}; }
 
 // One round of calls in turn, of `kinds` kinds: how many of them vote.

@@ -237,19 +237,46 @@ void scatterv(int root, bool in_place) {
   check(in_place ? "scatterv in place" : "scatterv", receive, expected, way_without_own());
 }
 
-// On a communicator that has seen no such call yet, elements from each rank to each other.
-std::string way_of_first(int elements_of_last) {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+// The way of a call with so many elements from each rank to the last one, and one to the others.
+std::string way_of(int elements_of_last, MPI_Comm comm) {
   const Blocks from = Blocks::of([&](int peer) { return peer == size - 1 ? elements_of_last : 1; });
   const Blocks to = Blocks::of([&](int) { return rank == size - 1 ? elements_of_last : 1; });
   const DeviceBuffer send = all_sent(from);
   const DeviceBuffer receive = on_device(untouched(to.room));
   MPI_Alltoallv(send.pointer(), from.counts.data(), from.places.data(), MPI_INT, receive.pointer(),
                 to.counts.data(), to.places.data(), MPI_INT, comm);
-  expect(contents(receive) == all_received(to), "first alltoallv", "wrong result");
+  std::string way = accord_last_path();
+  expect(contents(receive) == all_received(to), "alltoallv", "wrong result");
+  return way;
+}
+
+std::string way_of_first(int elements_of_last) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::string way = way_of(elements_of_last, comm);
   MPI_Comm_free(&comm);
-  return accord_last_path();
+  return way;
+}
+
+// No rank knows of the others' pairs but by votes, whatever came before. Who has had many calls has
+// inboxes, too.
+bool goes_as_long(int elements, MPI_Comm comm) {
+  const std::string way = way_of(elements, comm);
+  return way == long_way || way == "inbox";
+}
+
+void long_behind_short() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int call = 0; call < 150; ++call) way_of(1, comm);
+  constexpr int kSoon = 5;
+  for (int call = 1; call < kSoon; ++call) way_of(kLong, comm);
+  expect(goes_as_long(kLong, comm), "long pairs behind short ones", accord_last_path());
+  for (int call = 0; call < 20; ++call) {
+    way_of(1, comm);
+    expect(goes_as_long(kLong, comm), "long pairs in turn", accord_last_path());
+  }
+  MPI_Comm_free(&comm);
 }
 
 // Rank 0 sends rank 1 `more` elements than that expects. Then all is well again.
@@ -401,6 +428,7 @@ int main(int argc, char** argv) {
   }
   expect(way_of_first(1) == short_way, "short alltoallv", accord_last_path());
   expect(way_of_first(kLong) == long_way, "alltoallv with long pairs", accord_last_path());
+  long_behind_short();
   for (const int more : {1, -1}) disagreement(kLong, more);
   // Of lengths alike in all but the last unit, of nothing, and where one thinks the pair long.
   if (short_way != "staged") {

@@ -104,10 +104,12 @@ struct Choice {
   bool is_known() const { return !turn->votes && turn->result->known; }
 };
 
-Choice choose(core::Engine& engine, core::CommQueue& queue, CollectiveCall& call) {
+Choice choose(core::Engine& engine, core::CommQueue& queue, CollectiveCall& call,
+              core::ModeTable::Before before) {
   using By = core::CallWatch::By;
   Choice choice;
-  if (call.args && !queue.watch.is_broken()) choice.turn = engine.next_turn(queue, call.args->key);
+  if (call.args && !queue.watch.is_broken())
+    choice.turn = engine.next_turn(queue, call.args->key, before);
   if (call.mark) call.entry = queue.watch.begin(*call.mark, choice.whole() ? By::host : By::us);
   return choice;
 }
@@ -330,7 +332,7 @@ Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueu
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   ACCORD_TRY(queue->watch.refusal());
-  const Choice choice = choose(engine, *queue, call);
+  const Choice choice = choose(engine, *queue, call, core::ModeTable::Before::known);
   count_other_way(choice, call);
   if (choice.whole()) {
     set_last_path("staged");
@@ -369,7 +371,7 @@ Status start_collective(core::Engine& engine, core::Requests& requests,
   make_one_step_without_progress(engine, call);
   const stages::Active active(call.story);
   ACCORD_TRY(queue->watch.refusal());
-  const Choice choice = choose(engine, *queue, call);
+  const Choice choice = choose(engine, *queue, call, core::ModeTable::Before::under_way);
   // In this order: once the queue is not busy, nobody writes the votes any more.
   const bool busy = engine.busy(*queue);
   if (!busy) count_other_way(choice, call);

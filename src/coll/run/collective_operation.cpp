@@ -187,7 +187,18 @@ Status CollectiveOperation::count_votes() {
             "the ranks of this communicator made different collective calls (kind, operation, type "
             "or size)"};
   }
+  if (bootstrap_->by_pairs()) keep_long_pairs();
   return decide();
+}
+
+// Where long pairs have come they come again, and a call of short ones takes about as long by the
+// same way. Of votes that see these alone, in turn, none would ever say so.
+void CollectiveOperation::keep_long_pairs() {
+  core::VoteResult& result = *turn_->result;
+  const bool had = turn_->before && turn_->before->known && turn_->before->had_long_pairs;
+  const bool has = all_.any_device() && !all_.all_short();
+  result.had_long_pairs = had || has;
+  if (had && all_.any_device()) all_.count_as_long();
 }
 
 // What the call goes by, for which its ranks may have to join something first.
@@ -205,6 +216,8 @@ Status CollectiveOperation::decide() {
   result.why = !on_device             ? bootstrap_->why_no_device()
                : call_.args->exchange ? bootstrap_->why(algorithm, all_)
                                       : call_.why_no_exchange;
+  result.waits_for_long_pairs =
+      on_device && result.algorithm == nullptr && bootstrap_->by_pairs() && all_.all_short();
   result.known = true;
   if (on_device && bootstrap_->wants_library() && &algorithm != &algorithms::library)
     CclExchange::count_other_way();

@@ -83,6 +83,7 @@ class CollectiveOperation final : public core::Operation {
   Status begin();
   Status agree(core::HostPort& port, bool& pending);
   Status count_votes();
+  void keep_long_pairs();
   Status decide();
   Status proceed();
   const char* path_of(const Algorithm& algorithm) const;
