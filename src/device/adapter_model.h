@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstddef>
 
+#include "device/adapter_reach.h"
+
 namespace accord::device {
 
 class AdapterModel {
@@ -25,8 +27,7 @@ class AdapterModel {
   // The same of a device elsewhere. `free`: when that has taken what came before; kept by the
   // caller.
   virtual Moment end_write_at_peer(Moment& free, std::size_t size_bytes) = 0;
-  // At half the rate of the network at least (adapter_reach.h).
-  virtual bool reads_fast() const noexcept = 0;
+  virtual AdapterReach reach() const noexcept = 0;
 
  protected:
   ~AdapterModel() = default;

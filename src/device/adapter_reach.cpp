@@ -46,10 +46,13 @@ std::string root_port_of(const fs::path& device) {
   return port != place.end() && ++part != place.end() ? port->string() : std::string();
 }
 
-// Such links, and the CPUs that have them, pass an adapter's reads on at nearly full rate.
-bool is_fast_link(const fs::path& device) {
-  constexpr double kPcie5 = 32.0;  // GT/s
-  return std::strtod(line_of(device / "max_link_speed").c_str(), nullptr) >= kPcie5;
+// How CPUs pass on what an adapter reads. Those that have PCIe 5 do it at nearly full rate.
+AdapterReach reach_by_link_of(const fs::path& device) {
+  constexpr double kPcie4 = 16.0;  // GT/s
+  constexpr double kPcie5 = 32.0;
+  const double speed = std::strtod(line_of(device / "max_link_speed").c_str(), nullptr);
+  if (speed >= kPcie5) return AdapterReach::fast;
+  return speed >= kPcie4 ? AdapterReach::half : AdapterReach::slow;
 }
 
 template <class Visit>
@@ -62,8 +65,7 @@ void for_each_in(const fs::path& folder, Visit visit) {
 
 AdapterReach reach_of_this_machine() {
   for (DeviceRuntime* runtime : runtimes())
-    if (const AdapterModel* const model = runtime->adapter_model())
-      return model->reads_fast() ? AdapterReach::fast : AdapterReach::slow;
+    if (const AdapterModel* const model = runtime->adapter_model()) return model->reach();
   if (!rdma_adapter_on_machine()) return AdapterReach::none;
 #ifdef __x86_64__
   return adapter_reach_in("/sys");
@@ -87,9 +89,10 @@ AdapterReach adapter_reach_in(const fs::path& root) {
   });
   AdapterReach worst = AdapterReach::fast;
   for_each_in(root / "bus/pci/devices", [&](const fs::path& device) {
-    if (!is_accelerator(device) || is_fast_link(device)) return;
+    if (!is_accelerator(device)) return;
     const std::string port = root_port_of(device);
-    if (!port.empty() && !of_adapters.contains(port)) worst = AdapterReach::slow;
+    if (!port.empty() && !of_adapters.contains(port))
+      worst = std::min(worst, reach_by_link_of(device));
   });
   return worst;
 }

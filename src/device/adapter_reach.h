@@ -13,7 +13,8 @@ namespace accord::device {
 // In this order, so that the worst of several is the least.
 enum class AdapterReach : std::uint32_t {
   none,  // no adapter does: a CPU copies each byte that leaves the machine
-  slow,  // far below the rate of the network: by way of the CPU, over a link older than PCIe 5
+  slow,  // far below the rate of the network: by way of the CPU, over a link older than PCIe 4
+  half,  // at a third to a half of it: that way over PCIe 4
   fast,  // at its rate or nearly so; also where the kernel does not tell
 };
 

@@ -29,7 +29,7 @@ class Machine {
 
   // At `place`, such as pci0000:15/0000:15:01.0/0000:16:00.0.
   void add(const std::string& place, const char* kind, const char* vendor = "0x10de",
-           const char* speed = "16.0 GT/s PCIe") {
+           const char* speed = "8.0 GT/s PCIe") {
     const fs::path device = root_ / "devices" / place;
     fs::create_directories(device);
     write(device / "class", kind);
@@ -73,6 +73,15 @@ TEST(adapter_reach, is_slow_by_way_of_the_cpu) {
   machine.add("pci0000:00/0000:00:1c.0/0000:02:00.0", kDisplay, "0x1a03");
   EXPECT_EQ(machine.reach(), AdapterReach::fast);  // a display
   machine.add("pci0000:40/0000:40:01.0/0000:41:00.0", "0x120000", "0x1002");
+  EXPECT_EQ(machine.reach(), AdapterReach::slow);
+}
+
+TEST(adapter_reach, is_half_over_links_of_pcie_4) {
+  Machine machine;
+  machine.add_adapter("pci0000:80/0000:80:01.0/0000:81:00.0");
+  machine.add("pci0000:40/0000:40:01.0/0000:41:00.0", kGpu, "0x10de", "16.0 GT/s PCIe");
+  EXPECT_EQ(machine.reach(), AdapterReach::half);
+  machine.add("pci0000:41/0000:41:01.0/0000:42:00.0", kGpu, "0x10de", "8.0 GT/s PCIe");
   EXPECT_EQ(machine.reach(), AdapterReach::slow);
 }
 

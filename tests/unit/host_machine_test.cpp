@@ -72,14 +72,16 @@ class HostMachineTest : public testing::Test {
   DeviceRuntime& runtime_ = host_runtime();
 };
 
-TEST(host_machine, says_whose_adapters_read_fast) {
-  const auto reads_fast = [](const char* name) {
+TEST(host_machine, says_how_well_adapters_read) {
+  const auto reach = [](const char* name) {
     HostMachine found;
     EXPECT_TRUE(find_machine(name, kSlowdown, found));
-    return CostModel(found).reads_fast();
+    return CostModel(found).reach();
   };
-  for (const char* name : {"pcie5", "nvlink", "c2c"}) EXPECT_TRUE(reads_fast(name)) << name;
-  for (const char* name : {"mic", "pcie4"}) EXPECT_FALSE(reads_fast(name)) << name;
+  for (const char* name : {"pcie5", "nvlink", "c2c"})
+    EXPECT_EQ(reach(name), AdapterReach::fast) << name;
+  EXPECT_EQ(reach("pcie4"), AdapterReach::half);
+  EXPECT_EQ(reach("mic"), AdapterReach::slow);
 }
 
 TEST_F(HostMachineTest, blocking_copies_last_as_long) {

@@ -172,6 +172,22 @@ TEST(net_selection, auto_spares_adapters_that_read_slowly) {
     EXPECT_EQ(call(kind, 64 * kMiB), "staged");
 }
 
+TEST(net_selection, auto_lets_adapters_at_half_the_rate_read_what_is_short) {
+  if (!is("auto")) GTEST_SKIP();
+  constexpr std::size_t kMiB = 1 << 20;
+  constexpr auto kHalf = AdapterReach::half;
+  EXPECT_EQ(way(kMiB - 1, {}, {.adapters = kHalf}), "direct");
+  EXPECT_EQ(way(kMiB - 1, {}, {.is_reached = false, .adapters = kHalf}), "staged");
+  EXPECT_EQ(way(kMiB, {}, {.adapters = kHalf}), "active2");
+  const auto call = [](Kind kind, std::size_t bytes) {
+    return std::string(name_of(transport_by_network(kHalf, kind, bytes)));
+  };
+  EXPECT_EQ(call(Kind::alltoall, kMiB / 4 - 1), "direct");
+  EXPECT_EQ(call(Kind::alltoall, kMiB / 4), "staged");
+  EXPECT_EQ(call(Kind::alltoallv, 0), "staged");
+  EXPECT_EQ(call(Kind::gather, 32 * kMiB), "active2");
+}
+
 TEST(net_selection, collectives_by_rule_spend_no_core_that_is_missed) {
   if (!is("auto")) GTEST_SKIP();
   core::Placement placement = core::Placement::of(std::vector<std::uint64_t>{1, 2});

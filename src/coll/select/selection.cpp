@@ -203,6 +203,8 @@ NetWay way_named(const char* name) { return find_net_way(name).value_or(kStaged)
 // bench/bed_rule.py compares this rule with).
 constexpr std::size_t kProxiedMessageBytes = std::size_t{1} << 20;
 constexpr std::size_t kProxiedBlockBytes = std::size_t{32} << 20;
+// Copies take longer to begin than adapters that are not too slow take to read so much.
+constexpr std::size_t kReadBlockBytes = std::size_t{256} << 10;
 
 NetWay way_by_rule(std::size_t size_bytes, const NetFacts& facts) {
   if (size_bytes < config().net_bytes || config().net_design == "table") return kStaged;
@@ -211,6 +213,9 @@ NetWay way_by_rule(std::size_t size_bytes, const NetFacts& facts) {
       break;
     case AdapterReach::slow:
       return size_bytes < kProxiedMessageBytes ? kStaged : way_named("active2");
+    case AdapterReach::half:
+      if (size_bytes >= kProxiedMessageBytes) return way_named("active2");
+      return facts.is_reached ? way_named("direct") : kStaged;
     case AdapterReach::fast:
       // What UCX does not reach it has to be copied for. By passive the device does that while the
       // adapter is at work, and no core is spent.
@@ -259,6 +264,8 @@ NetWay transport_by_setting() {
 // those that come to one rank an adapter's writes are the limit, which active2 does without.
 NetWay transport_by_network(AdapterReach adapters, Kind kind, std::size_t block_bytes) {
   if (adapters == AdapterReach::fast) return way_named("direct");
+  if (adapters == AdapterReach::half && kind == Kind::alltoall && block_bytes < kReadBlockBytes)
+    return way_named("direct");
   if (adapters == AdapterReach::none || block_bytes < kProxiedBlockBytes) return kStaged;
   if (node::goes_by_pairs(kind) || kind == Kind::alltoall) return kStaged;
   const node::Pattern pattern = node::pattern_of(kind);

@@ -73,8 +73,10 @@ class CostModel final : public AdapterModel {
   Moment begin_read(int device, std::size_t size_bytes) override;
   Moment end_write(int device, std::size_t size_bytes, From from) override;
   Moment end_write_at_peer(Moment& free, std::size_t size_bytes) override;
-  bool reads_fast() const noexcept override {
-    return 2 * machine_[Link::adapter_reads].bytes_per_ns >= machine_.network_bytes_per_ns;
+  AdapterReach reach() const noexcept override {
+    const double share = machine_[Link::adapter_reads].bytes_per_ns / machine_.network_bytes_per_ns;
+    if (share >= 1. / 2) return AdapterReach::fast;
+    return share >= 1. / 3 ? AdapterReach::half : AdapterReach::slow;
   }
 
  private:
