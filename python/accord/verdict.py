@@ -203,26 +203,29 @@ def choices_of(points: Iterable[Point], across_nodes: bool = False) -> list[dict
             "collective": collective,
             "ranks": ranks,
             **_place(collective, across_nodes),
-            "ranges": _ranges_of(row),
+            "ranges": _ranges_of(row, across_nodes),
         }
         for (collective, ranks), row in sorted(rows.items())
     ]
 
 
-def _in_table(point: Point) -> str:
+def _in_table(point: Point, across_nodes: bool) -> str:
     """What is best by the rule that was measured may not be the rule of the programs to come: which
     designs there are between nodes depends on ACCORD_NET_DESIGN."""
-    by_rule = point.chosen.algorithm == RULE
-    if by_rule and point.key.collective == NET_SEND:
-        return point.chosen.path.removeprefix(NET_PATHS)
-    return point.chosen.algorithm
+    chosen = point.chosen
+    if chosen.algorithm != RULE:
+        return chosen.algorithm
+    if point.key.collective == NET_SEND:
+        return chosen.path.removeprefix(NET_PATHS)
+    path = chosen.path.replace(_TWO_LEVEL_BY_PAIRS, TWO_LEVEL, 1)
+    return path if across_nodes and path.startswith(f"{TWO_LEVEL}-") else RULE
 
 
-def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
+def _ranges_of(points: list[Point], across_nodes: bool) -> list[dict[str, Any]]:
     ranges: list[dict[str, Any]] = []
     last_bytes = 0
     for point in sorted(points, key=lambda one: one.key.block_bytes):
-        size_bytes, algorithm = point.key.block_bytes, _in_table(point)
+        size_bytes, algorithm = point.key.block_bytes, _in_table(point, across_nodes)
         if size_bytes == last_bytes:
             continue  # two sizes of the benchmark whose blocks are the least there is
         if not ranges or ranges[-1]["algorithm"] != algorithm:

@@ -150,3 +150,22 @@ def test_a_table_keeps_what_was_measured() -> None:
     assert [one["algorithm"] for one in kept["candidates"]] == ["inbox", "auto"]
     assert kept["candidates"][0]["median_us"] == 8 and kept["candidates"][0]["ratio"] == 0.8
     assert list(kept["left_out"]) == ["staged"]
+
+
+def test_a_table_names_the_design_that_the_rule_took() -> None:
+    """The rule of the programs that use it may know of none (ACCORD_NET_DESIGN)."""
+    records = [
+        record("auto", 10, size_bytes=size_bytes, path=path)
+        for size_bytes, path in (
+            (64, "staged"),
+            (256, "two-level-pairs-direct"),
+            (1024, "two-level-direct"),
+            (4096, "two-level"),
+        )
+    ]
+    (row,) = choices_of(points_of(records, PATHS), across_nodes=True)
+    assert row["ranges"] == [
+        {"first_bytes": 0, "algorithm": "auto"},
+        {"first_bytes": 129, "algorithm": "two-level-direct"},
+        {"first_bytes": 2049, "algorithm": "auto"},
+    ]

@@ -215,7 +215,7 @@ def tuned(
         bench = [*operations, *bench_of(options, job, [])]
         limit_s = max(1.0, end_s - time.monotonic())
         made = run_bench(options, shape, bench, settings, limit_s)
-    return [{**one, "algorithm": "tuned", "ours": False} for one in made]
+    return [{**one, "algorithm": "tuned", "ours": False, "table": "tuned"} for one in made]
 
 
 def transform(options: argparse.Namespace, job: Job, shape: list[str], end_s: float) -> list[dict]:
