@@ -40,7 +40,8 @@ def test_each_class_of_machine_has_a_way_of_its_own(home: Home) -> None:
     assert bed_rule.ways_by_rule("mic", calls) == ["active1", "active2", "host", "active2"]
     assert bed_rule.ways_by_rule("nvlink", calls) == ["direct"] * 4
     short = [("allgather", 1024), ("gather", 8 * mib), ("latency", 64 << 10)]
-    assert bed_rule.ways_by_rule("pcie4", short) == ["staged", "host", "host"]
+    assert bed_rule.ways_by_rule("mic", short) == ["staged", "host", "host"]
+    assert bed_rule.ways_by_rule("pcie4", short) == ["staged", "host", "direct"]
 
 
 def test_the_page_has_the_tables_of_today(home: Home) -> None:
