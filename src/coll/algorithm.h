@@ -118,11 +118,13 @@ struct DeviceWays {
   // not.
   int leaders_max = 0;
   std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
+  std::size_t far_pair_bytes = 0;     // and of calls that go pair by pair
   // Of equal blocks: only where these travel together (pairs/bundles.h), and often.
   bool only_bundled = false;
   // Then what goes between the nodes, where the ranks can: by a transport, from so many bytes on.
   NetWay between{};
   std::size_t offer_bytes = 0;
+  std::size_t offer_bytes_end = SIZE_MAX;  // of pairs, and to here
   bool spares_cores =
       false;  // nobody has asked for it by name: an active proxy is only for idle ones
 

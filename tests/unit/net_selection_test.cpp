@@ -184,7 +184,10 @@ TEST(net_selection, auto_lets_adapters_at_half_the_rate_read_what_is_short) {
   };
   EXPECT_EQ(call(Kind::alltoall, kMiB / 4 - 1), "direct");
   EXPECT_EQ(call(Kind::alltoall, kMiB / 4), "staged");
-  EXPECT_EQ(call(Kind::alltoallv, 0), "staged");
+  EXPECT_EQ(call(Kind::alltoallv, 0), "direct");  // up to that, too
+  EXPECT_EQ(offers_end(kHalf), kMiB / 4);
+  for (const AdapterReach other : {AdapterReach::fast, AdapterReach::slow})
+    EXPECT_EQ(offers_end(other), SIZE_MAX);
   EXPECT_EQ(call(Kind::gather, 32 * kMiB), "active2");
 }
 

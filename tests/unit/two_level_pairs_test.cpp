@@ -73,6 +73,16 @@ TEST(two_level_pairs, long_ones_are_offered_from_device_to_device) {
   }
 }
 
+// By rule: each pair for itself, since no rank knows of the others.
+TEST(two_level_pairs, adapters_at_half_the_rate_read_those_that_are_not_too_long) {
+  constexpr std::size_t kEndBytes = 256 << 10;
+  for (const std::size_t pair_bytes : {kEndBytes - 1, kEndBytes}) {
+    Nodes nodes({1, 2}, Kind::alltoallv, 3 * pair_bytes, 5);
+    nodes.by_rule_with(device::AdapterReach::half).run(1);
+    EXPECT_EQ(nodes.offers().posted() != 0, pair_bytes < kEndBytes);
+  }
+}
+
 TEST(two_level_pairs, an_offered_pair_of_another_size_is_an_error_of_its_receiver_alone) {
   for (const std::size_t size_bytes : {1u, 2000u, 19000u, 50000u}) {
     Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 60000, static_cast<unsigned>(size_bytes));

@@ -85,6 +85,12 @@ class Nodes {
     by_transport_ = true;
     return *this;
   }
+  // The same as the rule says where all adapters are such.
+  Nodes& by_rule_with(device::AdapterReach adapters) {
+    by_rule_ = true;
+    for (auto& rank : ranks_) rank->team.regions.placement.adapters = adapters;
+    return by_transport();
+  }
   // Where it reaches its receiver, which is so now and then.
   Nodes& by_transport_or_not() {
     offers_.reach_now_and_then();
@@ -314,8 +320,8 @@ class Nodes {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, owner.call, i);
     one.in.write(bytes);
     one.out.write(in_place_ ? bytes : Bytes(total_bytes(), kUntouched));
-    node::Call call{
-        .kind = kind, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
+    node::Call call{.kind = kind, .size = placement_.ranks(), .root = kRoot};
+    if (!node::goes_by_pairs(kind)) call.block_bytes = block_bytes_;
     if (kind == Kind::allreduce || kind == Kind::scan) {
       call.op = device::ReduceOp::sum;
       call.element = device::Element::uint8;
@@ -327,7 +333,7 @@ class Nodes {
     one.args.ways.leaders_max = INT_MAX;
     one.args.host.reduce_local = add_bytes;
     if (by_transport_) {
-      one.args.ways.between = {coll::NetWay::Way::design};
+      if (!by_rule_) one.args.ways.between = {coll::NetWay::Way::design};
       one.args.ways.offer_bytes = 1;
       one.args.host.make_transport = [this, rank](unsigned, core::Wire&) {
         return std::make_unique<BoardTransport>(offers_, rank);
@@ -409,6 +415,7 @@ class Nodes {
   Board board_;
   OfferBoard offers_;
   bool by_transport_ = false;
+  bool by_rule_ = false;  // whether, and what
   std::mt19937 random_;
   std::vector<std::unique_ptr<NodeWorld>> worlds_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -10,7 +10,8 @@ namespace accord::coll {
 
 bool FarPairs::is_to_offer(const Pair& pair) const {
   return transport_ != nullptr && !pair.is_short && !is_near(pair.peer) &&
-         pair.size_bytes >= args_.ways.offer_bytes && transport_->reaches(pair.peer);
+         pair.size_bytes >= args_.ways.offer_bytes &&
+         pair.size_bytes < args_.ways.offer_bytes_end && transport_->reaches(pair.peer);
 }
 
 // Nowhere: it has to lie in a parcel, as what comes in place must until its place is free.

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "coll/inter/transports.h"
+#include "coll/select/selection.h"
 #include "coll/tags.h"
 
 namespace accord::coll {
@@ -32,13 +33,16 @@ FarPairs::Tags next_tags(core::Nodes& nodes) {
 }
 
 // What a call pair by pair is asked for here; without the ends, which are known at the first step.
-CollArgs as_pairs(const CollArgs& args) {
+CollArgs as_pairs(const CollArgs& args, device::AdapterReach adapters) {
   CollArgs made;
   made.exchange = args.exchange;
   made.parcel_bytes = args.parcel_bytes;
   made.rank = args.rank;
   made.ways.lend_bytes = args.ways.lend_bytes;
   made.ways.offer_bytes = args.ways.offer_bytes;
+  const bool by_rule = args.ways.between == NetWay();
+  if (by_rule && node::goes_by_pairs(args.exchange->kind))
+    made.ways.offer_bytes_end = offers_end(adapters);
   // Of an alltoall in place both ends are one, and nothing else tells.
   made.in_place = args.exchange->kind == node::Kind::alltoall ? !args.in.of_send : args.in_place;
   return made;
@@ -72,7 +76,7 @@ TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
       between_(between_nodes(args, placement_)),
       transport_(make_transport(between_, args, *wire_)),
       given_(args),
-      args_(as_pairs(args)),
+      args_(as_pairs(args, placement_.adapters)),
       near_bytes_(near_bytes(*team.nodes.local.group, placement_, args)),
       near_args_(near_args(args_, placement_.local_rank(args.rank))),
       near_(team.nodes.local.group, near_args_, near_bytes_),

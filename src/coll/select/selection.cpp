@@ -141,7 +141,9 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
     ways.between = transport_by_network(reach.adapters, question.kind, question.longest_bytes);
   const bool by_pairs = node::goes_by_pairs(question.kind);
   // Pair by pair it is the longest pairs that make a call worth it.
-  const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
+  const std::size_t long_bytes =
+      std::max(config().node_bytes, reach.one_node ? 0 : ways.far_pair_bytes);
+  const bool all_short = by_pairs && question.longest_bytes < long_bytes;
   const bool is_seldom = all_short || ways.only_bundled;  // as far as anybody knows
   const Algorithm& algorithm =
       select({.kind = question.kind,
@@ -264,13 +266,18 @@ NetWay transport_by_setting() {
 // those that come to one rank an adapter's writes are the limit, which active2 does without.
 NetWay transport_by_network(AdapterReach adapters, Kind kind, std::size_t block_bytes) {
   if (adapters == AdapterReach::fast) return way_named("direct");
-  if (adapters == AdapterReach::half && kind == Kind::alltoall && block_bytes < kReadBlockBytes)
+  const bool by_pairs = node::goes_by_pairs(kind) || kind == Kind::alltoall;
+  if (adapters == AdapterReach::half && by_pairs && block_bytes < kReadBlockBytes)
     return way_named("direct");
   if (adapters == AdapterReach::none || block_bytes < kProxiedBlockBytes) return kStaged;
-  if (node::goes_by_pairs(kind) || kind == Kind::alltoall) return kStaged;
+  if (by_pairs) return kStaged;
   const node::Pattern pattern = node::pattern_of(kind);
   if (pattern.from_root || pattern.is_prefix) return kStaged;
   return way_named(pattern.to_root ? "active2" : "active1");
+}
+
+std::size_t offers_end(AdapterReach adapters) {
+  return adapters == AdapterReach::half ? kReadBlockBytes : SIZE_MAX;
 }
 
 // The info of a communicator comes later than this has to be known.

@@ -77,10 +77,12 @@ struct NetFacts {
 NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);
 // What goes between nodes in a collective that is not asked to go by a certain design: as
 // ACCORD_NET_DESIGN says; automatic: by how long it is and how adapters reach device memory.
-// `block_bytes`: of the longest block between two ranks.
+// `block_bytes`: of the longest block between two ranks, 0 where no rank knows it; then the end of
+// those that go so, each for itself.
 NetWay transport_by_setting();
 NetWay transport_by_network(device::AdapterReach adapters, node::Kind kind,
                             std::size_t block_bytes);
+std::size_t offers_end(device::AdapterReach adapters);
 // The same without a proxy that spends a core, where somebody else would miss it.
 NetWay without_core(const NetWay& way);
 // Whether some message, or what goes between nodes in a collective, may have to go by a design.
