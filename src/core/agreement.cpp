@@ -34,6 +34,7 @@ Vote Vote::cast(const Key& key, Ballot ballot) noexcept {
   // min(hash) and min(~hash) = ~max(hash) are complements of each other exactly when all hashes are
   // equal.
   const std::int64_t device = ballot == Ballot::device            ? kDevice
+                              : ballot == Ballot::device_near     ? kDeviceNear
                               : ballot == Ballot::device_short    ? kDeviceShort
                               : ballot == Ballot::device_shortest ? kDeviceShortest
                                                                   : 0;

@@ -57,8 +57,8 @@ struct CallMark {
 
 // What one rank says: neutral without a significant buffer or with count 0. device_short: on a
 // device, but worth no way but inboxes as far as this rank goes; device_shortest: or that between
-// nodes on which blocks travel together.
-enum class Ballot { neutral, host, device_shortest, device_short, device };
+// nodes on which blocks travel together; device_near: worth each way within a node, and no other.
+enum class Ballot { neutral, host, device_shortest, device_short, device_near, device };
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {
@@ -68,7 +68,8 @@ struct Vote {
   // False when the ranks did not all make the same call.
   bool agreed() const noexcept { return words[0] == ~words[1]; }
   bool any_device() const noexcept { return words[2] != 0; }
-  bool all_short() const noexcept { return words[2] > kDevice; }
+  bool all_near() const noexcept { return words[2] > kDevice; }
+  bool all_short() const noexcept { return words[2] > kDeviceNear; }
   bool all_shortest() const noexcept { return words[2] > kDeviceShort; }
   bool any_host() const noexcept { return words[3] != 0; }
   void count_as_long() noexcept { words[2] = kDevice; }
@@ -76,7 +77,8 @@ struct Vote {
  private:
   static constexpr std::int64_t kDeviceShortest = -1;
   static constexpr std::int64_t kDeviceShort = -2;
-  static constexpr std::int64_t kDevice = -3;
+  static constexpr std::int64_t kDeviceNear = -3;
+  static constexpr std::int64_t kDevice = -4;
 };
 
 // The outcome of one voting call, filled when its vote arrives; later calls of the key hold it too.
@@ -86,7 +88,7 @@ struct VoteResult {
       : known(other.known.load()),
         algorithm(other.algorithm),
         why(other.why),
-        waits_for_long_pairs(other.waits_for_long_pairs),
+        votes_again_after(other.votes_again_after),
         had_long_pairs(other.had_long_pairs) {}
   VoteResult& operator=(const VoteResult&) = delete;
 
@@ -94,8 +96,9 @@ struct VoteResult {
   std::atomic<bool> known{false};
   const coll::Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
   std::string why;                             // not by a better one, for people
-  bool waits_for_long_pairs = false;           // the host MPI's own, since all pairs are short
-  bool had_long_pairs = false;                 // or a vote before it
+  // So many calls, since it is the host MPI's own for short pairs alone; 0: as the numbers say.
+  std::uint64_t votes_again_after = 0;
+  bool had_long_pairs = false;  // or a vote before it
 };
 
 struct Turn {
@@ -112,6 +115,7 @@ class ModeTable {
  public:
   static constexpr std::size_t kKeysMax = 4096;
   static constexpr std::uint64_t kVotePeriod = 1024;
+  static constexpr std::uint64_t kShortVotePeriodMax = 33;
   // Of a blocking call all ranks know all earlier votes.
   enum class Before { known, under_way };
   Turn next(const Key& key, Before before = Before::under_way);
@@ -165,10 +169,10 @@ class ModeTable {
   // Whether the next call does so, where all earlier votes are known. An odd number of calls after
   // the vote, since programs make short and long ones in turn; the seldomer the more there were.
   static bool votes_again(const Entry& entry) noexcept {
+    if (!entry.latest->known || entry.latest->votes_again_after == 0) return false;
     const std::uint64_t number = entry.calls + 1;
-    const std::uint64_t period = std::clamp<std::uint64_t>(number / 64, 5, 33) | 1;
-    return entry.latest->known && entry.latest->waits_for_long_pairs &&
-           number - entry.voted_at >= period;
+    const std::uint64_t seldomer = std::min(number / 64, kShortVotePeriodMax) | 1;
+    return number - entry.voted_at >= std::max(seldomer, entry.latest->votes_again_after);
   }
   static constexpr std::uint64_t kCallsPerPlace = 16;
   Entry* entry_of(const Key& key);

@@ -69,17 +69,19 @@ void prepare_two_levels(coll::CollArgs& made, const Outline& outline) {
   };
 }
 
-// Whether an end is worth a way from device to device. Where all ranks know the size, it is.
-bool is_long(const core::CallEnd& end, const coll::CollArgs& args) {
-  if (!args.exchange || !node::goes_by_pairs(args.exchange->kind)) return true;
-  return std::ranges::any_of(end.blocks, [](const core::Segment& block) {
-    return block.size_bytes() >= config().node_bytes;
-  });
+std::size_t longest_block_of(const core::CallEnd& end) {
+  std::size_t longest_bytes = 0;
+  for (const core::Segment& block : end.blocks)
+    longest_bytes = std::max(longest_bytes, block.size_bytes());
+  return longest_bytes;
 }
 
+// Whether an end is worth a way from device to device. Where all ranks know the size, it is.
 core::Ballot ballot_of(const core::CallEnd& end, const coll::CollArgs& args) {
   using core::Ballot;
-  if (is_long(end, args)) return Ballot::device;
+  if (!args.exchange || !node::goes_by_pairs(args.exchange->kind)) return Ballot::device;
+  if (const std::size_t longest_bytes = longest_block_of(end); longest_bytes >= config().node_bytes)
+    return longest_bytes >= args.ways.far_pair_bytes ? Ballot::device : Ballot::device_near;
   if (!end.present()) return Ballot::host;
   return coll::Bundles::take_all(end, args) ? Ballot::device_shortest : Ballot::device_short;
 }

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/stages.h"
 #include "coll/run/collective.h"
 #include "coll/select/reasons.h"
@@ -36,7 +38,7 @@ TEST(ModeTable, VotesAgainWhereLongPairsMayCome) {
   const core::Key key{1, 2, 3, 0};
   const auto next = [&](core::ModeTable::Before before) {
     const core::Turn turn = table.next(key, before);
-    turn.result->waits_for_long_pairs = true;
+    turn.result->votes_again_after = 5;
     turn.result->known = true;
     return turn.votes;
   };
@@ -48,6 +50,40 @@ TEST(ModeTable, VotesAgainWhereLongPairsMayCome) {
   EXPECT_TRUE(next(core::ModeTable::Before::known));
   for (int call = 39; call <= 42; ++call) EXPECT_FALSE(next(core::ModeTable::Before::known));
   EXPECT_TRUE(next(core::ModeTable::Before::known));
+}
+
+// The calls that do, where each asks for the next one after `calls`.
+std::vector<std::uint64_t> votes_that_ask_again(std::uint64_t after_calls, std::uint64_t calls) {
+  core::ModeTable table;
+  std::vector<std::uint64_t> votes;
+  for (std::uint64_t call = 1; call <= calls; ++call) {
+    const core::Turn turn = table.next({1, 2, 3, 0}, core::ModeTable::Before::known);
+    turn.result->votes_again_after = after_calls;
+    turn.result->known = true;
+    if (turn.votes) votes.push_back(call);
+  }
+  return votes;
+}
+
+TEST(ModeTable, AsksForLongPairsMoreSeldomInLongRuns) {
+  const std::vector<std::uint64_t> votes = votes_that_ask_again(5, 4096);
+  const auto between = [&](std::uint64_t first, std::uint64_t end) {
+    return std::ranges::count_if(votes, [&](auto call) { return call >= first && call < end; });
+  };
+  EXPECT_NEAR(between(64, 128), 64 / 5, 2);
+  EXPECT_NEAR(between(1024, 1088), 64 / 17, 2);
+  EXPECT_NEAR(between(3000, 3990), 990 / 33, 1);
+  EXPECT_EQ(votes_that_ask_again(33, 150),
+            (std::vector<std::uint64_t>{1, 2, 4, 8, 16, 32, 64, 64 + 33, 128}));
+}
+
+TEST(ModeTable, ForgetsWhatWasVotedBeforeEveryPeriod) {
+  core::ModeTable table;
+  for (std::uint64_t call = 1; call <= 2 * core::ModeTable::kVotePeriod; ++call) {
+    const core::Turn turn = table.next({1, 2, 3, 0});
+    const bool forgets = call == 1 || call % core::ModeTable::kVotePeriod == 0;
+    if (turn.votes) EXPECT_EQ(turn.before == nullptr, forgets) << call;
+  }
 }
 
 core::Key key_number(std::size_t number) { return core::Key{1, 0, 0, number}; }
@@ -254,6 +290,10 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
       combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(key, Ballot::device_short)});
   EXPECT_TRUE(short_one.any_device() && short_one.any_host() && short_one.all_short());
   EXPECT_FALSE(combine({short_one, core::Vote::cast(key, Ballot::device)}).all_short());
+  const core::Vote near_one =
+      combine({short_one, core::Vote::cast(key, Ballot::device_near), short_one});
+  EXPECT_TRUE(near_one.any_device() && near_one.all_near() && !near_one.all_short());
+  EXPECT_FALSE(combine({near_one, core::Vote::cast(key, Ballot::device)}).all_near());
   const core::Vote shortest = core::Vote::cast(key, Ballot::device_shortest);
   EXPECT_TRUE(shortest.any_device() && shortest.all_short() && shortest.all_shortest());
   EXPECT_FALSE(combine({shortest, short_one}).all_shortest());

@@ -119,10 +119,12 @@ foreach(way IN ITEMS "region node-pairs staged ACCORD_DIRECT_BYTES=0" "direct no
                      "mixed node-pairs inbox ACCORD_INBOX_CALLS=1 ACCORD_INBOX_BYTES=2K"
                      "by_name inbox inbox ACCORD_ALGORITHM=inbox"
                      "by_library nccl staged ACCORD_ALGORITHM=nccl ACCORD_CCL_LIBRARIES=nccl:$<TARGET_FILE:fake_nccl>"
-                     "nodes two-level-pairs staged ACCORD_NODE_SPLIT=0,1"
-                     "nodes_direct two-level-pairs-direct staged ACCORD_NODE_SPLIT=0,1 ACCORD_NET_DESIGN=direct ACCORD_NET_BYTES=4K ACCORD_PACKED_PAIR_BYTES=4K"
-                     "nodes_active1 two-level-pairs-active1 staged ACCORD_NODE_SPLIT=0,1 ACCORD_NET_DESIGN=active1 ACCORD_NET_BYTES=4K ACCORD_PACKED_PAIR_BYTES=4K ACCORD_UCX_TLS=tcp"
-                     "bundles two-level-pairs two-level-pairs ACCORD_NODE_SPLIT=0,1,2 ACCORD_INBOX_CALLS=1")
+                     "nodes two-level-pairs staged ACCORD_NODE_SPLIT=0,1 ACCORD_TWO_LEVEL_BYTES=16K"
+                     "nodes_by_default staged staged ACCORD_NODE_SPLIT=0,1"
+                     "nodes_by_name two-level-pairs staged ACCORD_NODE_SPLIT=0,1 ACCORD_ALGORITHM=two-level"
+                     "nodes_direct two-level-pairs-direct staged ACCORD_NODE_SPLIT=0,1 ACCORD_TWO_LEVEL_BYTES=16K ACCORD_NET_DESIGN=direct ACCORD_NET_BYTES=4K ACCORD_PACKED_PAIR_BYTES=4K"
+                     "nodes_active1 two-level-pairs-active1 staged ACCORD_NODE_SPLIT=0,1 ACCORD_TWO_LEVEL_BYTES=16K ACCORD_NET_DESIGN=active1 ACCORD_NET_BYTES=4K ACCORD_PACKED_PAIR_BYTES=4K ACCORD_UCX_TLS=tcp"
+                     "bundles two-level-pairs two-level-pairs ACCORD_NODE_SPLIT=0,1,2 ACCORD_TWO_LEVEL_BYTES=16K ACCORD_INBOX_CALLS=1")
   separate_arguments(way)
   list(POP_FRONT way name long_way short_way)
   set(number 3)

@@ -5,7 +5,7 @@
 foreach(row IN ITEMS "library nccl ACCORD_ALGORITHM=nccl ACCORD_CCL_LIBRARIES=nccl:$<TARGET_FILE:fake_nccl>"
                      "staged staged ACCORD_ALGORITHM=staged" "region node-pairs ACCORD_DIRECT_BYTES=0"
                      "direct node-pairs ACCORD_DIRECT_BYTES=1" "inbox inbox ACCORD_INBOX_CALLS=1"
-                     "nodes two-level-pairs ACCORD_NODE_SPLIT=0,1")
+                     "nodes two-level-pairs ACCORD_NODE_SPLIT=0,1 ACCORD_TWO_LEVEL_BYTES=4")
   separate_arguments(row)
   list(POP_FRONT row name path)
   accord_mpi_test(NAME mpi.${flavour}.neighbours.${name} FLAVOUR ${flavour} RANKS 3

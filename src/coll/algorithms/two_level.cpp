@@ -64,14 +64,15 @@ void choose_between(const Asked& asked, DeviceWays& ways) {
       by_table || asked.origin == Origin::table || ways.between == NetWay();  // or by rule
 }
 
+// Of two ranks, which by way of leaders are not worth it before four times that.
+std::size_t pair_bytes_min() { return config().two_level_bytes / 4; }
+
 // Of a call that may go through regions on each node. Pair by pair each rank says whether it has a
 // pair that is.
 bool is_worth_it(const Question& question, int leaders_max) {
-  constexpr std::size_t kPart = 4;  // of what is worth it by way of leaders
-  const std::size_t least_bytes = config().two_level_bytes;
-  return node::goes_by_pairs(question.kind) || question.size_bytes >= least_bytes ||
+  return node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes ||
          (TwoLevelPairs::takes(question.kind, leaders_max) &&
-          question.size_bytes >= least_bytes / kPart);
+          question.size_bytes >= pair_bytes_min());
 }
 
 bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
@@ -80,6 +81,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   constexpr std::size_t kWorthIt = std::size_t{16} << 10;
   const bool is_wanted = asked.is(*kThis) || is_for_table(asked);
   ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
+  ways.far_pair_bytes = is_wanted ? 0 : pair_bytes_min();
   const int leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
   const bool is_on = config().two_level_bytes != 0;
   const bool is_long = ways.regions && is_on && is_worth_it(question, leaders_max);

@@ -19,6 +19,12 @@ bool Bootstrap::by_pairs() const noexcept {
   return args_.exchange && node::goes_by_pairs(args_.exchange->kind);
 }
 
+// A library's messages are worth it from where those of a node are.
+bool Bootstrap::are_short(const core::Vote& vote) {
+  learn_placement();
+  return is_across_nodes() && !wants_library() ? vote.all_near() : vote.all_short();
+}
+
 std::unique_ptr<core::Meeting> Bootstrap::next(const core::Vote& vote, std::uint64_t number) {
   learn_placement();
   if (CclGroup* const group = library_to_join(vote))
@@ -70,7 +76,7 @@ std::size_t Bootstrap::wanted_lane_bytes() const {
 
 bool Bootstrap::is_to_join(const core::NodeGroup& group, std::size_t wanted_bytes) const {
   const bool has_enough = group.group && wanted_bytes <= group.asked_bytes;
-  return joins_ && !has_enough && !group.declined && team_.regions.placement.nodes() <= 1;
+  return joins_ && !has_enough && !group.declined && !is_across_nodes();
 }
 
 core::NodeGroup* Bootstrap::group_to_join(const core::Vote& vote, std::uint64_t number) const {
@@ -142,9 +148,9 @@ void Bootstrap::learn_placement() {
 bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
   const core::Placement& placement = team_.regions.placement;
   const bool may = args_.ways.leaders_max != 0 && args_.exchange && args_.host.issue_wire &&
-                   placement.nodes() > 1 && !team_.nodes.local.declined;
+                   is_across_nodes() && !team_.nodes.local.declined;
   if (may && by_pairs())
-    return !vote.all_short() || (vote.all_shortest() && Bundles::pay_alone(placement, args_));
+    return !vote.all_near() || (vote.all_shortest() && Bundles::pay_alone(placement, args_));
   if (may && args_.ways.only_bundled) return Bundles::pay_alone(placement, args_);
   if (may && TwoLevelPairs::takes(args_.exchange->kind, args_.ways.leaders_max)) return true;
   return may && TwoLevelPlan::fits(*args_.exchange, placement, args_.ways.leaders_max,
@@ -163,7 +169,7 @@ std::unique_ptr<core::Meeting> Bootstrap::next_across_nodes(const core::Vote& vo
                                                             std::uint64_t number) {
   if (!wants_two_levels(vote) || !joins_) return nullptr;
   core::Nodes& nodes = team_.nodes;
-  const bool are_short = args_.ways.only_bundled || (by_pairs() && vote.all_short());
+  const bool are_short = args_.ways.only_bundled || (by_pairs() && vote.all_near());
   if (are_short && number < args_.ways.inbox_calls && !nodes.wire) return nullptr;
   if (!nodes.wire)
     return std::make_unique<core::WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
@@ -201,9 +207,10 @@ std::string Bootstrap::why(const Algorithm& algorithm, const core::Vote& vote) c
   if (&algorithm == &algorithms::library) return "";
   if (wants_library()) return library().declined ? library().why_declined : reason::kNotByLibrary;
   if (!algorithm.by_host) return "";
-  if (vote.all_short()) {
+  if (is_across_nodes() ? vote.all_near() : vote.all_short()) {
     const bool declined = team_.regions.declined || team_.inboxes.declined;
-    return declined ? reason::kNoLongPair : reason::kSeldom;
+    if (!declined) return reason::kSeldom;
+    return vote.all_short() ? reason::kNoLongPair : reason::kNoFarPair;
   }
   const bool fits_regions = args_.exchange->fits_regions;
   if (fits_regions && team_.regions.group)

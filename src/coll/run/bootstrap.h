@@ -45,6 +45,8 @@ class Bootstrap {
 
   bool wants_library() const noexcept;
   bool by_pairs() const noexcept;
+  // Of a call pair by pair: whether no rank has a pair that is worth more than inboxes and bundles.
+  bool are_short(const core::Vote& vote);
 
  private:
   CclGroup& library() const;
@@ -55,6 +57,7 @@ class Bootstrap {
   core::NodeGroup* group_to_join(const core::Vote& vote, std::uint64_t number) const;
   core::NodeGroup* group_of_pairs_to_join(const core::Vote& vote, bool is_often) const;
   bool is_to_join(const core::NodeGroup& group, std::size_t wanted_bytes) const;
+  bool is_across_nodes() const noexcept { return team_.regions.placement.nodes() > 1; }
   bool wants_two_levels(const core::Vote& vote) const;
   bool has_two_levels(const core::Vote& vote) const;
   bool has_inboxes() const;

@@ -196,9 +196,17 @@ Status CollectiveOperation::count_votes() {
 void CollectiveOperation::keep_long_pairs() {
   core::VoteResult& result = *turn_->result;
   const bool had = turn_->before && turn_->before->known && turn_->before->had_long_pairs;
-  const bool has = all_.any_device() && !all_.all_short();
+  const bool has = all_.any_device() && !bootstrap_->are_short(all_);
   result.had_long_pairs = had || has;
   if (had && all_.any_device()) all_.count_as_long();
+}
+
+// Of pairs that are short. With a root the ranks need not wait for each other but for the vote,
+// which then takes as long as the call.
+std::uint64_t CollectiveOperation::calls_to_next_vote() const {
+  const node::Kind kind = call_.args->exchange->kind;
+  const bool has_root = kind == node::Kind::gatherv || kind == node::Kind::scatterv;
+  return has_root ? core::ModeTable::kShortVotePeriodMax : 5;
 }
 
 // What the call goes by, for which its ranks may have to join something first.
@@ -216,8 +224,8 @@ Status CollectiveOperation::decide() {
   result.why = !on_device             ? bootstrap_->why_no_device()
                : call_.args->exchange ? bootstrap_->why(algorithm, all_)
                                       : call_.why_no_exchange;
-  result.waits_for_long_pairs =
-      on_device && result.algorithm == nullptr && bootstrap_->by_pairs() && all_.all_short();
+  const bool may_come = on_device && result.algorithm == nullptr && bootstrap_->by_pairs();
+  result.votes_again_after = may_come && bootstrap_->are_short(all_) ? calls_to_next_vote() : 0;
   result.known = true;
   if (on_device && bootstrap_->wants_library() && &algorithm != &algorithms::library)
     CclExchange::count_other_way();

@@ -84,6 +84,7 @@ class CollectiveOperation final : public core::Operation {
   Status agree(core::HostPort& port, bool& pending);
   Status count_votes();
   void keep_long_pairs();
+  std::uint64_t calls_to_next_vote() const;
   Status decide();
   Status proceed();
   const char* path_of(const Algorithm& algorithm) const;

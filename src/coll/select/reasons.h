@@ -52,6 +52,8 @@ inline constexpr const char* kVoteFailed = "the vote failed";
 inline constexpr const char* kAllHost = "no buffer of any rank on a device";
 inline constexpr const char* kNoLongPair =
     "no rank has ACCORD_NODE_BYTES on a device for another rank";
+inline constexpr const char* kNoFarPair =
+    "no rank has a quarter of ACCORD_TWO_LEVEL_BYTES on a device for a rank";
 inline constexpr const char* kNoKernels = "a rank has no kernels";
 inline constexpr const char* kInTurns = "below ACCORD_TURN_BYTES, and ranks take turns on a device";
 inline constexpr const char* kDeclined = "group declined";
