@@ -138,6 +138,31 @@ TEST_F(TurnCopiesTest, take_only_what_is_page_locked_already) {
   for (std::byte* end : ends) EXPECT_EQ(data, contents(end, kBytes));
 }
 
+// Staging keeps what it has once had.
+TEST_F(TurnCopiesTest, wait_for_no_turn_where_others_have_taken_all_that_was_idle) {
+  constexpr std::size_t kBytes = std::size_t{128} << 10;
+  std::vector<void*> taken;
+  while (void* const idle = host_memory_.take(4096)) taken.push_back(idle);
+  const auto data = pattern(kBytes, 6);
+  std::byte* source = allocate(kBytes);
+  ASSERT_OK(copy(source, data.data(), kBytes));
+  const unsigned before = turns();
+  std::vector<CopyTicket> tickets(4);
+  std::vector<std::byte*> ends;
+  for (int round = 0; round < 3; ++round) {
+    for (CopyTicket& ticket : tickets) {
+      ends.push_back(allocate(kBytes));
+      const Copy one{.dst = ends.back(), .src = source, .row_bytes = kBytes};
+      ASSERT_OK(copies_.begin(driver(), 0, {&one, 1}, ticket));
+    }
+    for (CopyTicket& ticket : tickets)
+      for (bool done = false; !done;) ASSERT_OK(copies_.done(driver(), ticket, done));
+  }
+  EXPECT_EQ(before, turns());
+  for (std::byte* end : ends) EXPECT_EQ(data, contents(end, kBytes));
+  for (void* const idle : taken) host_memory_.free(&driver(), idle, 4096);
+}
+
 TEST_F(TurnCopiesTest, go_as_ever_where_nobody_shares) {
   TurnCopies alone(host_memory_);
   const auto data = pattern(8, 4);

@@ -133,6 +133,23 @@ void TurnCopies::expect(const Driver& driver, Device device) noexcept {
   for (void*& bounce : bounces) (void)host_memory_.allocate(&driver, kBounceBytesMax, bounce);
   for (void* const bounce : bounces)
     if (bounce != nullptr) host_memory_.free(&driver, bounce, kBounceBytesMax);
+  // Of these, what could be page-locked.
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < bounces.size(); ++i)
+    if (void* const bounce = host_memory_.take(kBounceBytesMax)) own_.push_back(bounce);
+}
+
+TurnCopies::Bounce TurnCopies::take(std::size_t size_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!own_.empty()) {
+      void* const memory = own_.back();
+      own_.pop_back();
+      return {memory, kBounceBytesMax, true};
+    }
+  }
+  size_bytes = std::bit_ceil(std::max(size_bytes, kBounceBytesMin));
+  return {host_memory_.take(size_bytes), size_bytes, false};
 }
 
 bool TurnCopies::are_taken(Device device) const noexcept {
@@ -163,11 +180,11 @@ Status TurnCopies::begin_by_engines(const Driver& driver, Device device,
                                     std::span<const Copy> copies, CopyTicket& ticket, bool& begun) {
   begun = false;
   std::vector<Step> steps;
+  std::size_t bounce_bytes = 0;
   Bounce bounce;
-  if (!plan(driver, device, copies, steps, bounce.size_bytes)) return Status();
-  if (bounce.size_bytes != 0) {
-    bounce.size_bytes = std::bit_ceil(std::max(bounce.size_bytes, kBounceBytesMin));
-    bounce.memory = host_memory_.take(bounce.size_bytes);
+  if (!plan(driver, device, copies, steps, bounce_bytes)) return Status();
+  if (bounce_bytes != 0) {
+    bounce = take(bounce_bytes);
     if (bounce.memory == nullptr) return Status();
     place(steps, static_cast<std::byte*>(bounce.memory));
   }
@@ -205,7 +222,9 @@ Status TurnCopies::done(const Driver& driver, CopyTicket& ticket, bool& done) {
 }
 
 void TurnCopies::free(const Driver& driver, const Bounce& bounce) noexcept {
-  host_memory_.free(&driver, bounce.memory, bounce.size_bytes);
+  if (!bounce.is_own) return host_memory_.free(&driver, bounce.memory, bounce.size_bytes);
+  const std::lock_guard lock(mutex_);
+  own_.push_back(bounce.memory);
 }
 
 }  // namespace accord::device::cuda

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "base/status.h"
 #include "device/cuda/copy.h"
@@ -48,13 +49,16 @@ class TurnCopies {
   struct Bounce {
     void* memory = nullptr;
     std::size_t size_bytes = 0;
+    bool is_own = false;
   };
+  Bounce take(std::size_t size_bytes);
   void free(const Driver& driver, const Bounce& bounce) noexcept;
 
   HostMemory& host_memory_;
   std::array<std::atomic<bool>, 64> expected_{};
-  std::atomic<std::size_t> pending_{0};              // of bounces_
-  std::mutex mutex_;                                 // guards what follows
+  std::atomic<std::size_t> pending_{0};  // of bounces_
+  std::mutex mutex_;                     // guards what follows
+  std::vector<void*> own_;  // kept for this, idle: staging takes all that is idle elsewhere
   std::unordered_map<const void*, Bounce> bounces_;  // by the handle of their ticket
 };
 
