@@ -6,9 +6,11 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <list>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,40 @@ inline bool all_are_there(const Watch& watched) {
   }
   return all;
 }
+
+// The requests of an array as the host MPI is to see them in a call for any of them: without those
+// whose messages are still on their way from another node. Begins to bring what has come for them.
+// At its end the handles that the host MPI has completed are as it left them.
+template <class Request>
+class Arrived {
+ public:
+  Arrived(const Watch& watched, int count, Request* array) : array_(array) {
+    if (!messaging.net_joined) return;
+    for (const Watched& one : watched) {
+      one.work->begin_fetch(one.bits);
+      if (!one.work->is_being_fetched()) continue;
+      if (shown_.empty()) shown_.assign(array, array + count);
+      shown_[static_cast<std::size_t>(one.index)] = MPI_REQUEST_NULL;
+      hidden_.push_back(one.index);
+    }
+  }
+  ~Arrived() {
+    if constexpr (!std::is_const_v<Request>) {
+      for (const int index : hidden_) shown_[static_cast<std::size_t>(index)] = array_[index];
+      std::ranges::copy(shown_, array_);
+    }
+  }
+  Arrived(const Arrived&) = delete;
+  Arrived& operator=(const Arrived&) = delete;
+
+  Request* array() noexcept { return shown_.empty() ? array_ : shown_.data(); }
+  bool are_all() const noexcept { return hidden_.empty(); }
+
+ private:
+  Request* array_;
+  std::vector<MPI_Request> shown_;
+  std::vector<int> hidden_;
+};
 
 // MPI_Test of a request that is watched, if it is ours.
 inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* status) {

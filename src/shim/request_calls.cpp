@@ -23,7 +23,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   // An early one is inactive to the host MPI, whose calls for one request and for all of an array
   // then say that it is complete; those for any of an array pass it over.
   const int code = complete(
-      watched, [&] { return host::Wait(request, statuses.get()); },
+      watched, WaitsFor::all, [&] { return host::Wait(request, statuses.get()); },
       [&](bool& done) -> int {
         int flag = 0;
         if (!watched.all_early_through()) return MPI_SUCCESS;
@@ -141,14 +141,16 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) {
   Statuses statuses(status, 1, !watched.empty());
   const Watched* early = nullptr;
   const int code = complete(
-      watched, [&] { return host::Waitany(count, array, index, statuses.get()); },
+      watched, WaitsFor::any, [&] { return host::Waitany(count, array, index, statuses.get()); },
       [&](bool& done) -> int {
         int flag = 0;
         early = watched.early();
         done = early != nullptr;
         if (done) return MPI_SUCCESS;
-        const int tested = host::Testany(count, array, index, &flag, statuses.get());
-        done = flag != 0 && (*index != MPI_UNDEFINED || !watched.has_early());
+        Arrived arrived(watched, count, array);
+        const int tested = host::Testany(count, arrived.array(), index, &flag, statuses.get());
+        done =
+            flag != 0 && (*index != MPI_UNDEFINED || (!watched.has_early() && arrived.are_all()));
         return tested;
       });
   if (early != nullptr) return settle_early(*early, *index, *statuses.get());
@@ -171,8 +173,10 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
     return settle_early(*early, *index, *statuses.get());
   }
   *index = MPI_UNDEFINED;
-  const int code = host::Testany(count, array, index, flag, statuses.get());
-  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && watched.has_early()) *flag = 0;
+  Arrived arrived(watched, count, array);
+  const int code = host::Testany(count, arrived.array(), index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && (watched.has_early() || !arrived.are_all()))
+    *flag = 0;
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
     if (one.index == *index) return settle(one, *statuses.get(), code);
@@ -207,13 +211,17 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_S
   Statuses statuses(given, count, !watched.empty());
   const Watched* early = nullptr;
   const int code = complete(
-      watched, [&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
+      watched, WaitsFor::any,
+      [&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
       [&](bool& done) -> int {
         early = watched.early();
         done = early != nullptr;
         if (done) return MPI_SUCCESS;
-        const int tested = host::Testsome(count, array, outcount, indices, statuses.get());
-        done = *outcount != 0 && (*outcount != MPI_UNDEFINED || !watched.has_early());
+        Arrived arrived(watched, count, array);
+        const int tested =
+            host::Testsome(count, arrived.array(), outcount, indices, statuses.get());
+        done = *outcount != 0 &&
+               (*outcount != MPI_UNDEFINED || (!watched.has_early() && arrived.are_all()));
         return tested;
       });
   if (early != nullptr) {
@@ -234,8 +242,11 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_S
     *outcount = 1;
     return settle_early_of_some(*early, indices[0], *statuses.get());
   }
-  const int code = host::Testsome(count, array, outcount, indices, statuses.get());
-  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED && watched.has_early()) *outcount = 0;
+  Arrived arrived(watched, count, array);
+  const int code = host::Testsome(count, arrived.array(), outcount, indices, statuses.get());
+  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED &&
+      (watched.has_early() || !arrived.are_all()))
+    *outcount = 0;
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
@@ -357,7 +368,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   engine().progress();
   const Watch watched(1, &request);
   Statuses statuses(status, 1, !watched.empty());
-  if (!watched.all_early_through()) {
+  if (!watched.all_early_through() || !all_are_there(watched)) {
     *flag = 0;
     return MPI_SUCCESS;
   }
@@ -373,7 +384,7 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag, MPI_
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
-  if (!watched.all_early_through()) {
+  if (!watched.all_early_through() || !all_are_there(watched)) {
     *flag = 0;
     return MPI_SUCCESS;
   }
@@ -396,8 +407,11 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
     return settle_early(*early, *index, *statuses.get(), Ended::kept);
   }
   *index = MPI_UNDEFINED;
-  const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
-  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && watched.has_early()) *flag = 0;
+  Arrived arrived(watched, count, array);
+  const int code =
+      host::Request_get_status_any(count, arrived.array(), index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && (watched.has_early() || !arrived.are_all()))
+    *flag = 0;
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
     if (one.index == *index) return settle(one, *statuses.get(), code, Ended::kept);
@@ -417,8 +431,12 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
     *outcount = 1;
     return settle_early_of_some(*early, indices[0], *statuses.get(), Ended::kept);
   }
-  const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
-  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED && watched.has_early()) *outcount = 0;
+  Arrived arrived(watched, count, array);
+  const int code =
+      host::Request_get_status_some(count, arrived.array(), outcount, indices, statuses.get());
+  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED &&
+      (watched.has_early() || !arrived.are_all()))
+    *outcount = 0;
   return settle_some(watched, code, outcount, indices, statuses.get(), Ended::kept);
 }
 #endif

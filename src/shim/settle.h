@@ -70,10 +70,13 @@ inline int settle_early_of_some(const Watched& one, int& index, MPI_Status& stat
   return status.MPI_ERROR == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS;
 }
 
-// Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
+// Blocks in the host MPI when nothing of ours needs progress, else polls the testing form: also for
+// any of several where one may be fetched for long while another one comes.
+enum class WaitsFor { all, any };
 template <class Native, class Poll>
-int complete(const Watch& watched, Native native, Poll poll) {
-  if (engine().idle() && !watched.has_early() && !has_posted_receives()) {
+int complete(const Watch& watched, WaitsFor waits_for, Native native, Poll poll) {
+  if (engine().idle() && !watched.has_early() && !has_posted_receives() &&
+      (waits_for == WaitsFor::all || !watched.may_come_from_afar())) {
     const Region region(engine());
     return native();
   }

@@ -134,10 +134,9 @@ class TrackedMessage : public core::Tracked {
     int flag = 0;
     if (!messaging.net_joined || !may_fetch_early() ||
         host::Request_get_status(from_bits<MPI_Request>(request), &flag, &status) != MPI_SUCCESS ||
-        flag == 0 || !has_header_of(net_messages(), completion_of(status)))
+        flag == 0)
       return;
-    far_.emplace(net_mail());
-    bring(completion_of(status), {.of_others = &*far_});
+    bring_from_afar(completion_of(status));
   }
 
   bool is_being_fetched() override {
@@ -163,6 +162,12 @@ class TrackedMessage : public core::Tracked {
     const std::size_t size = batch->fetches.size();
     bring(completion, {.of_node = &batch->fetches});
     if (batch->fetches.size() != size) batch_ = batch;
+  }
+  // Begins to.
+  void bring_from_afar(const core::Completion& completion) {
+    if (!has_header_of(net_messages(), completion)) return;
+    far_.emplace(net_mail());
+    bring(completion, {.of_others = &*far_});
   }
   Status end_early_fetch() {
     coll::set_last_path(early_path_);
@@ -235,25 +240,17 @@ class PersistentReceive final : public TrackedMessage {
   bool may_fetch_early() const noexcept override {
     return is_started_.load() && TrackedMessage::may_fetch_early();
   }
-  // MPICH 5.0.2 forgets the status of a persistent request when it has told it: so this completes
-  // it in the host MPI, which keeps the handle.
   void fetch_early(core::HostRequest request,
                    const std::shared_ptr<p2p::SharedBatch>& batch) override {
-    auto handle = from_bits<MPI_Request>(request);
-    int flag = kUntold;
-    const int code = host::Test(&handle, &flag, &told_);
-    if (flag == 0 && code == MPI_SUCCESS) return;
-    is_started_.store(false);
-    early = is_through_ = true;
-    code_ = code == MPI_SUCCESS && flag == kUntold ? MPI_ERR_OTHER : code;
-    origin_ = {told_.MPI_SOURCE, told_.MPI_TAG, 0, true};
-    if (code_ != MPI_SUCCESS) return;
+    if (!complete_early(request)) return;
     bring(completion_of(told_), batch);
-    if (!is_brought()) return;
-    origin_.received_bytes = facts->received_bytes;
-    facts = origin_;
+    keep_origin();
   }
-  void begin_fetch(core::HostRequest /*request*/) override {}
+  void begin_fetch(core::HostRequest request) override {
+    if (!messaging.net_joined || !may_fetch_early() || !complete_early(request)) return;
+    bring_from_afar(completion_of(told_));
+    keep_origin();
+  }
   bool early_is_through() override {
     if (is_through_) return true;
     int flag = kUntold;  // stays where the call has failed, and see has_error_function
@@ -277,6 +274,24 @@ class PersistentReceive final : public TrackedMessage {
   }
 
  private:
+  // MPICH 5.0.2 forgets the status of a persistent request when it has told it: so this completes
+  // it in the host MPI, which keeps the handle. False: it is not complete, or has failed.
+  bool complete_early(core::HostRequest request) {
+    auto handle = from_bits<MPI_Request>(request);
+    int flag = kUntold;
+    const int code = host::Test(&handle, &flag, &told_);
+    if (flag == 0 && code == MPI_SUCCESS) return false;
+    is_started_.store(false);
+    early = is_through_ = true;
+    code_ = code == MPI_SUCCESS && flag == kUntold ? MPI_ERR_OTHER : code;
+    origin_ = {told_.MPI_SOURCE, told_.MPI_TAG, 0, true};
+    return code_ == MPI_SUCCESS;
+  }
+  void keep_origin() {
+    if (!is_brought()) return;
+    origin_.received_bytes = facts->received_bytes;
+    facts = origin_;
+  }
   int raise_here(int code) const {
     if (code != MPI_SUCCESS && description_.substitute)
       raise_code(from_bits<MPI_Comm>(context), code);

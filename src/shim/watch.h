@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "shim/messaging.h"
 #include "shim/shim.h"
 
 namespace accord::shim {
@@ -61,7 +62,8 @@ class Watch {
   // of which a call has told that it is complete; null: none is through.
   const Watched* early() const {
     const auto found = std::find_if(watched_.begin(), watched_.end(), [](const Watched& one) {
-      return one.work->is_told || (one.work->early && one.work->early_is_through());
+      return one.work->is_told ||
+             (one.work->early && one.work->early_is_through() && !one.work->is_being_fetched());
     });
     return found == watched_.end() ? nullptr : &*found;
   }
@@ -73,6 +75,12 @@ class Watch {
   bool have_copies_in_common() const {
     return std::ranges::count_if(watched_,
                                  [](const Watched& one) { return one.work->copies_out(); }) > 1;
+  }
+  // Some that are, or may have to be, fetched from another node, which takes long.
+  bool may_come_from_afar() const {
+    return messaging.net_joined && std::ranges::any_of(watched_, [](const Watched& one) {
+             return one.work->may_fetch_early() || one.work->is_being_fetched();
+           });
   }
   bool all_early_through() const {
     return std::ranges::all_of(watched_, [](const Watched& one) {

@@ -180,45 +180,96 @@ void dies_there(pid_t proxy) {
       "the receiver is told: \"" + text + "\"");
 }
 
+// One look at a request, by each call for that in turn.
+bool is_complete(int look, MPI_Request* request, MPI_Status* status) {
+  int flag = 0;
+  int index = 0;
+  switch (look % 5) {
+    case 0:
+      MPI_Test(request, &flag, status);
+      break;
+    case 1:
+      MPI_Testall(1, request, &flag, status);
+      break;
+    case 2:
+      MPI_Testany(1, request, &index, &flag, status);
+      break;
+    case 3: {
+      int completed = 0;
+      MPI_Testsome(1, request, &completed, &index, status);
+      flag = completed == 1 ? 1 : 0;
+      break;
+    }
+    default:
+      MPI_Request_get_status(*request, &flag, status);
+      if (flag != 0) MPI_Wait(request, status);
+  }
+  return flag != 0;
+}
+
+// What another request brings is not held up, neither by a call for any nor by one for some.
+void comes_beside(MPI_Request* requests, bool any) {
+  int index = MPI_UNDEFINED;
+  int completed = 1;
+  if (any) {
+    MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+  } else {
+    int indices[2];
+    MPI_Waitsome(2, requests, &completed, indices, MPI_STATUSES_IGNORE);
+    index = indices[0];
+  }
+  expect(completed == 1 && index == 1, "a message is waited for whose proxy stands still");
+  expect(requests[0] != MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL, "handles are lost");
+}
+
 // A call that only asks for a message does not wait until it has come: here its proxy stands still.
-void is_tested(pid_t proxy) {
+void is_tested(pid_t proxy, bool is_persistent) {
   const DeviceBuffer buffer = on_device(numbers(rank));
-  int token = 0;
-  MPI_Request request = MPI_REQUEST_NULL;
+  int tokens[3] = {};
   if (rank == 1) stop(proxy);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) {
+    MPI_Request request = MPI_REQUEST_NULL;
     MPI_Isend(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
-    MPI_Send(&token, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);  // behind the header
+    for (int& token : tokens)  // behind the header
+      MPI_Send(&token, 1, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return;
   }
-  MPI_Irecv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
-  MPI_Recv(&token, 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Request& request = requests[0];
+  if (is_persistent) {
+    MPI_Recv_init(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+    MPI_Start(&request);
+  } else {
+    MPI_Irecv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+  }
+  MPI_Recv(&tokens[0], 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (const bool any : {true, false}) {
+    MPI_Irecv(&tokens[1], 1, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD, &requests[1]);
+    comes_beside(requests, any);
+  }
   const pid_t waker = ::fork();
   if (waker == 0) {
     ::sleep(1);
     if (proxy > 0) ::kill(proxy, SIGCONT);
     ::_exit(0);
   }
-  int tests = 0;
-  int flag = 0;
+  int looks = 0;
+  bool is_there = false;
   MPI_Status status;
   for (const auto end = std::chrono::steady_clock::now() + kPatience;
-       flag == 0 && std::chrono::steady_clock::now() < end; ++tests) {
-    if (tests % 2 == 0)
-      MPI_Test(&request, &flag, &status);
-    else
-      MPI_Testall(1, &request, &flag, &status);
-  }
+       !is_there && std::chrono::steady_clock::now() < end; ++looks)
+    is_there = is_complete(looks, &request, &status);
   ::waitpid(waker, nullptr, 0);
-  expect(flag != 0, "the message does not come");
-  expect(tests > 10, "of " + std::to_string(tests) + " tests one waits");
+  expect(is_there, "the message does not come");
+  expect(looks > 10, "of " + std::to_string(looks) + " looks one waits");
   expect(accord_last_path() == path_of_design(), "it goes another way");
   expect(contents(buffer) == numbers(0), "wrong data");
   int received = 0;
   MPI_Get_count(&status, MPI_INT, &received);
   expect(received == kCount && status.MPI_SOURCE == 0 && status.MPI_TAG == kTag, "wrong status");
+  if (is_persistent) MPI_Request_free(&request);
 }
 
 void wait_for_end_of(pid_t proxy) {
@@ -259,7 +310,8 @@ int main(int argc, char** argv) {
   if (test == "dies") goes_another_way(proxy);
   if (test == "dies_there") dies_there(proxy_of_this_rank());
   if (has_died && failures == 0) std::printf("rank %d is told\n", rank);
-  if (test == "is_tested") is_tested(proxy_of_this_rank());
+  if (test == "is_tested")
+    for (const bool is_persistent : {false, true}) is_tested(proxy_of_this_rank(), is_persistent);
   if (!has_died) MPI_Finalize();
   if (test == "goes") goes(proxy);
   if (has_died) {
