@@ -45,13 +45,13 @@ Status Carriage::begin() {
   Peer* peer = nullptr;
   ACCORD_TRY(freight_.worker().connect(target_.worker, peer));
   peer_ = peer;
-  return freight_.tell(*peer_,
-                       {.what = What::begin,
-                        .to = target_.landing,
-                        .from = number_,
-                        .size_bytes = from_.size_bytes,
-                        .name_bytes = freight_.name().size()},
-                       bytes_of(freight_.name()), freight_.worker().address());
+  return named(freight_.tell(*peer_,
+                             {.what = What::begin,
+                              .to = target_.landing,
+                              .from = number_,
+                              .size_bytes = from_.size_bytes,
+                              .name_bytes = freight_.name().size()},
+                             bytes_of(freight_.name()), freight_.worker().address()));
 }
 
 void Carriage::hear(const FreightNote& note, Bytes bytes) {

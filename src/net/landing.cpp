@@ -93,13 +93,13 @@ Status Landing::grant(std::size_t offset_bytes, std::size_t size_bytes, void* pl
                       const Region& region) {
   granted_bytes_ += size_bytes;
   note_coming(0, size_bytes);
-  return freight_.tell(*peer_,
-                       {.what = What::grant,
-                        .to = carriage_,
-                        .offset_bytes = offset_bytes,
-                        .size_bytes = size_bytes,
-                        .address = reinterpret_cast<std::uintptr_t>(place)},
-                       region.key());
+  return named(freight_.tell(*peer_,
+                             {.what = What::grant,
+                              .to = carriage_,
+                              .offset_bytes = offset_bytes,
+                              .size_bytes = size_bytes,
+                              .address = reinterpret_cast<std::uintptr_t>(place)},
+                             region.key()));
 }
 
 Status Landing::grant() {
@@ -122,10 +122,14 @@ Status Landing::grant() {
   return {};
 }
 
+Status Landing::named(const Status& status) const {
+  return status.ok() ? status
+                     : Status(status.code(), fmt::format("{}: {}", carrier_, status.message()));
+}
+
 Status Landing::check_carrier() const {
-  const Status alive = freight_.worker().await(*peer_);
-  if (alive.ok() || filled_bytes_ == to_.size_bytes) return {};
-  return {alive.code(), fmt::format("{}: {}", carrier_, alive.message())};
+  const Status alive = named(freight_.worker().await(*peer_));
+  return filled_bytes_ == to_.size_bytes ? Status() : alive;
 }
 
 Status Landing::go_on() {

@@ -46,6 +46,7 @@ class Landing final : public Transfer, public FreightEnd {
   Status end_copies();
   Status grant();
   Status grant(std::size_t offset_bytes, std::size_t size_bytes, void* place, const Region& region);
+  Status named(const Status& status) const;
   Status check_carrier() const;
   void refuse();
   bool is_let_go() const;
