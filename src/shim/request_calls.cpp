@@ -314,7 +314,7 @@ class EarlyOrphan final : public core::Operation {
  public:
   explicit EarlyOrphan(std::shared_ptr<core::Tracked> work) : work_(std::move(work)) {}
   Phase advance(core::HostPort&) override {
-    if (!work_->early_is_through()) return Phase::issued;
+    if (!work_->early_is_through() || work_->is_being_fetched()) return Phase::issued;
     status_ = work_->finish({});
     work_.reset();
     return Phase::done;

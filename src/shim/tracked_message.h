@@ -221,6 +221,7 @@ class PersistentReceive final : public TrackedMessage {
 
   Status start() override {
     is_started_.store(false);
+    is_complete_.store(false);
     forget_early();
     ACCORD_TRY(TrackedMessage::start());
     HeldMessage held;
@@ -238,7 +239,7 @@ class PersistentReceive final : public TrackedMessage {
     is_started_.store(true);
   }
   bool may_fetch_early() const noexcept override {
-    return is_started_.load() && TrackedMessage::may_fetch_early();
+    return (is_started_.load() || is_complete_.load()) && TrackedMessage::may_fetch_early();
   }
   void fetch_early(core::HostRequest request,
                    const std::shared_ptr<p2p::SharedBatch>& batch) override {
@@ -260,6 +261,7 @@ class PersistentReceive final : public TrackedMessage {
   }
   Status finish(const core::Completion& completion) override {
     is_started_.store(false);
+    is_complete_.store(false);
     if (!early) return TrackedMessage::finish(completion);
     end_posted();
     if (is_brought()) return end_early_fetch();
@@ -277,6 +279,7 @@ class PersistentReceive final : public TrackedMessage {
   // MPICH 5.0.2 forgets the status of a persistent request when it has told it: so this completes
   // it in the host MPI, which keeps the handle. False: it is not complete, or has failed.
   bool complete_early(core::HostRequest request) {
+    if (is_complete_.load()) return true;
     auto handle = from_bits<MPI_Request>(request);
     int flag = kUntold;
     const int code = host::Test(&handle, &flag, &told_);
@@ -285,7 +288,8 @@ class PersistentReceive final : public TrackedMessage {
     early = is_through_ = true;
     code_ = code == MPI_SUCCESS && flag == kUntold ? MPI_ERR_OTHER : code;
     origin_ = {told_.MPI_SOURCE, told_.MPI_TAG, 0, true};
-    return code_ == MPI_SUCCESS;
+    is_complete_.store(code_ == MPI_SUCCESS);
+    return is_complete_.load();
   }
   void keep_origin() {
     if (!is_brought()) return;
@@ -307,7 +311,8 @@ class PersistentReceive final : public TrackedMessage {
   MPI_Status told_{};
   int code_ = MPI_SUCCESS;
   bool is_through_ = false;
-  std::atomic<bool> is_started_{false};  // in the host MPI, and not complete there
+  std::atomic<bool> is_started_{false};   // in the host MPI, and not complete there
+  std::atomic<bool> is_complete_{false};  // there, and not yet for the user
 };
 
 // A send of a header that the user holds as a request.
