@@ -43,8 +43,8 @@ FarPairs::FarPairs(Links links, const core::Placement& placement, device::Device
       args_(args),
       tags_(tags),
       parcel_bytes_(placement.parcel_bytes(args.parcel_bytes)),
-      offer_bytes_(
-          std::max(parcel_bytes_, std::min(kParcelsOfOffer * parcel_bytes_, kOfferBytesMax))),
+      offer_bytes_(std::max(parcel_bytes_, std::min({kParcelsOfOffer * parcel_bytes_,
+                                                     kOfferBytesMax, args.ways.offer_bytes_end}))),
       near_bytes_(near_bytes),
       knows_sizes_(!node::goes_by_pairs(args.exchange->kind)) {
   if (Bundles::pay(placement, args))

@@ -22,7 +22,8 @@ bool Bootstrap::by_pairs() const noexcept {
 // A library's messages are worth it from where those of a node are.
 bool Bootstrap::are_short(const core::Vote& vote) {
   learn_placement();
-  return is_across_nodes() && !wants_library() ? vote.all_near() : vote.all_short();
+  const bool by_library = wants_library() && !library().declined;
+  return is_across_nodes() && !by_library ? vote.all_near() : vote.all_short();
 }
 
 std::unique_ptr<core::Meeting> Bootstrap::next(const core::Vote& vote, std::uint64_t number) {

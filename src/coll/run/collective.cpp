@@ -119,7 +119,7 @@ void count_other_way(const Choice& choice, const CollectiveCall& call) {
   if (!choice.turn || call.args->ways.library == nullptr) return;
   const core::VoteResult& voted = *choice.turn->result;
   if (voted.known && voted.algorithm != &algorithms::library &&
-      call.args->ballot == core::Ballot::device)
+      call.args->ballot >= core::Ballot::device_near)
     CclExchange::count_other_way();
 }
 
@@ -293,7 +293,10 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(core::Engine& engine,
   if (ccl::Library* const library = call.args->ways.library)
     own->team.libraries.push_back(
         std::make_shared<CclGroup>(*library, &ccl_group_of(queue->team, *library)));
-  const core::Turn turn{.number = 1, .votes = true, .result = std::make_shared<core::VoteResult>()};
+  const core::Turn turn{.number = 1,
+                        .votes = true,
+                        .result = std::make_shared<core::VoteResult>(),
+                        .before = nullptr};
   auto operation = std::make_shared<CollectiveOperation>(
       std::move(call), turn, own, CollectiveOperation::Form::persistent, queue);
   engine.submit(operation, queue);
