@@ -99,7 +99,13 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
         "packets",
     ]
     # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
-    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct", "node-host", "packets"]
+    assert rows["allgather", "2", "16384"] == [
+        "staged",
+        "node",
+        "node-direct",
+        "node-host",
+        "packets",
+    ]
     assert len(rows) == 4
     done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
@@ -195,7 +201,8 @@ def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str
     process = subprocess.Popen(
         [sys.executable, "-m", "accord", *words],
         cwd=tmp_path,
-        env={**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")},
+        # Who is killed leaves its temporary files.
+        env=environment | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
