@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/config.h"
 #include "base/log.h"
 #include "node/group.h"
 
@@ -108,12 +107,12 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   if (++calls_ % kCallsPerLook == 0) offers.tend_own();
   // Waiting for room is one use of a buffer, however often it is looked for.
   if (!again) (void)offers.take_call();
-  reclaim();
   std::int32_t offer = -1;
   Own own{.size_bytes = size_bytes};
   room.is_lent = is_within(source) && is_reached_well(source, receiver) &&
-                 offers.use(source.memory, receiver, offer) &&
-                 find_spill(size_bytes, own.spill_bytes);
+                 offers.use(source.memory, receiver, offer);
+  reclaim_for(room.is_lent);
+  room.is_lent = room.is_lent && find_spill(size_bytes, own.spill_bytes);
   Area* area = nullptr;
   const bool is_open = room.is_lent || use_area(receiver, area, own);
   announce();
@@ -188,7 +187,15 @@ bool Outbox::is_over(std::uint16_t number) {
   return (stage == Stage::taken || stage == Stage::failed) && own.source == nullptr;
 }
 
+// A message that is lent takes no room but a slot, and to look at all that are under way takes
+// longer than to send one more: so only now and then.
+void Outbox::reclaim_for(bool is_lent) {
+  constexpr unsigned kLentPerLook = 32;
+  if (!is_lent || ++lent_since_look_ >= kLentPerLook || free_slots_.empty()) reclaim();
+}
+
 void Outbox::reclaim() {
+  lent_since_look_ = 0;
   const auto frees = [this](std::uint16_t number) {
     if (!is_over(number)) return false;
     const Own& own = own_[number];
@@ -243,16 +250,23 @@ bool Outbox::is_lent(const MessageHeader& header) const {
   return own_[header.slot].source != nullptr;
 }
 
+// Who waits for a window of them looks at each of them again and again: without the lock, but for
+// now and then, when the receiver's life is looked at.
 Status Outbox::look(const MessageHeader& header, Loan& loan) {
+  constexpr unsigned kLooksPerCheck = 16;
+  static thread_local unsigned looks = 0;
+  if (const Stage now = stage(header);
+      now == Stage::lent || now == Stage::moving || now == Stage::fetching) {
+    loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
+    if (++looks % kLooksPerCheck != 0) return {};
+    const std::lock_guard locked(mutex_);
+    return group_->check_peer(slot(header).receiver);
+  }
   const std::lock_guard locked(mutex_);
   loan = Loan::ended;
   Own& own = own_[header.slot];
   const Stage now = stage(header);
   if (now == Stage::none || own.source == nullptr) return {};
-  if (now == Stage::lent || now == Stage::moving || now == Stage::fetching) {
-    loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
-    return group_->check_peer(slot(header).receiver);
-  }
   end_loan(own, slot(header));
   if (now != Stage::failed) return {};
   return {StatusCode::device_error,
@@ -357,58 +371,6 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
   end_fetch(header, Fetched::no);
   return {StatusCode::device_error,
           fmt::format("node: rank {} no longer lends the message", header.sender)};
-}
-
-Status Outbox::copy(std::span<const device::Copy> copies, Fetch how) {
-  bool done = copies.empty();
-  if (copies.size() == 1) ACCORD_TRY(copy_quickly(copies[0], how, done));
-  return done ? Status() : runtime().copy(device(), copies);
-}
-
-Status Outbox::begin_copies(const device::CopyBatch& batch, Fetch how, device::CopyTicket& ticket) {
-  if (!batch.laid_out.empty()) return runtime().batch_begin(device(), batch, ticket);
-  const std::vector<device::Copy>& copies = batch.plain.copies();
-  bool done = copies.empty();
-  if (copies.size() == 1) ACCORD_TRY(copy_quickly(copies[0], how, done));
-  if (done) return Status();
-  return is_window() ? runtime().copy_begin_patiently(device(), copies, ticket)
-                     : runtime().copy_begin(device(), copies, ticket);
-}
-
-// Whether so many receives are posted that a turn on the device costs each of their messages less
-// than a copy of its own (H100, windows of 64 messages of 4 KiB: 545 MB/s instead of 419).
-bool Outbox::is_window() const noexcept {
-  constexpr std::uint32_t kMessages = 8;
-  return takes_turns_.load(std::memory_order_relaxed) &&
-         group_->outbox(group_->rank()).posted.load(std::memory_order_relaxed) >= kMessages;
-}
-
-// One that has left the device comes back later than an engine begins, unless it is for what a
-// single block copies: behind a gap 29 to 33 us instead of 20, from 16 to 256 KiB (2 x H200).
-bool Outbox::kernel_is_worth_it(std::size_t size_bytes) noexcept {
-  constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
-  const Clock::rep now = Clock::now().time_since_epoch().count();
-  const Clock::duration since(now - last_wish_.exchange(now, std::memory_order_relaxed));
-  return size_bytes <= kBlockBytes || since < std::chrono::microseconds(config().linger_us);
-}
-
-// Where ranks share a device through a server, one launch copies all that is fetched at once sooner
-// than a kernel that waits for its turn among those of others (windows of 64 KiB, H100 under MPS:
-// 24 GB/s instead of 16).
-bool Outbox::is_better_together(std::size_t size_bytes) const noexcept {
-  constexpr std::size_t kShortBytes = std::size_t{4} << 10;
-  const OutboxBoard& board = group_->outbox(group_->rank());
-  return size_bytes > kShortBytes && board.posted.load(std::memory_order_relaxed) > 1 &&
-         board.kernel_server.load(std::memory_order_relaxed) != 0;
-}
-
-Status Outbox::copy_quickly(const device::Copy& copy, Fetch how, bool& done) {
-  if (how == Fetch::by_engine || takes_turns_.load(std::memory_order_relaxed) ||
-      is_better_together(copy.row_bytes) || !kernel_is_worth_it(copy.row_bytes))
-    return {};
-  ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
-  if (done) quick_.fetch_add(1, std::memory_order_relaxed);
-  return {};
 }
 
 void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {

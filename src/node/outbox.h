@@ -338,7 +338,7 @@ class Outbox final : public Lender {
   bool use_area(int receiver, Area*& area, Own& own);
   bool has_room_near(const MessageHeader& header) const;
   void settle_in(Area& area, std::uint16_t number, const Own& own);
-  bool find_spill(std::size_t size_bytes, std::size_t& first_bytes) const;
+  bool find_spill(std::size_t size_bytes, std::size_t& first_bytes);
   Status copy_lent(const Own& own, const device::Steps& runs, std::size_t first_bytes,
                    std::size_t length_bytes, std::byte* to);
   Status copy_to_spill(const Own& own, const device::Steps& runs);
@@ -362,6 +362,7 @@ class Outbox final : public Lender {
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
   bool is_over(std::uint16_t number);
+  void reclaim_for(bool is_lent);
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;
 
@@ -387,6 +388,8 @@ class Outbox final : public Lender {
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   WaitingByPlace lent_out_;  // or spilled: each has room in the spill
+  std::size_t next_spill_bytes_ = 0;
+  unsigned lent_since_look_ = 0;  // whether those before are over
   device::QuickCopy quick_copy_;
   std::atomic<std::uint32_t> known_attached_{0};
   std::atomic<bool> takes_turns_{false};  // on its device, with another rank of the node

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/log.h"
+#include "base/rounding.h"
 #include "device/staging_pool.h"
 #include "node/group.h"
 #include "node/outbox.h"
@@ -38,9 +40,27 @@ bool make_pages(std::byte* start, std::size_t size_bytes) {
 
 }  // namespace
 
-bool Outbox::find_spill(std::size_t size_bytes, std::size_t& first_bytes) const {
-  return find_gap(lent_out_, group_->spill(group_->rank()).size(), kSpillAlignmentBytes, size_bytes,
-                  first_bytes);
+// Behind the one that was given last, which takes no look at the others; else the first one.
+bool Outbox::find_spill(std::size_t size_bytes, std::size_t& first_bytes) {
+  const std::size_t room_bytes = group_->spill(group_->rank()).size();
+  const auto is_free = [&](std::size_t first) {
+    const auto next = lent_out_.lower_bound(first);
+    const auto before = next == lent_out_.begin() ? next : std::prev(next);
+    const std::size_t end = next == lent_out_.end() ? room_bytes : next->first;
+    return (before == next || before->first + before->second.size_bytes <= first) && first <= end &&
+           end - first >= size_bytes;
+  };
+  const auto is_found = [&] {
+    return find_gap(lent_out_, room_bytes, kSpillAlignmentBytes, size_bytes, first_bytes);
+  };
+  if (is_free(next_spill_bytes_)) {
+    first_bytes = next_spill_bytes_;
+  } else if (!is_found()) {
+    reclaim();
+    if (!is_found()) return false;
+  }
+  next_spill_bytes_ = round_up(first_bytes + size_bytes, kSpillAlignmentBytes);
+  return true;
 }
 
 // Bytes of a lent message, as they are to lie one behind the other.

@@ -386,6 +386,79 @@ TEST_F(Loan, IsBeingReadUntilItsBatchIsDone) {
   EXPECT_EQ(node::Outbox::Loan::ended, look());
 }
 
+// Its receiver polls a batch from several threads, one of which has yet to begin it.
+TEST_F(Loan, IsNotThereBeforeItsBatchHasBegun) {
+  core::StagedBuffer buffer = staged(to_, segment_);
+  p2p::SharedBatch batch(ranks_[1]);
+  EXPECT_OK(p2p::fetch_message(ranks_[1], segment_, buffer, header_, &batch.fetches));
+  EXPECT_FALSE(batch.poll());
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  batch.begin();
+  while (!batch.poll()) {
+  }
+  EXPECT_OK(batch.status());
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+}
+
+TEST_F(Loan, WaitsForAFewOthersThatComeSoon) {
+  constexpr std::size_t kMessages = 8;
+  p2p::FetchBatch batch(ranks_[1]);
+  for (std::size_t seen = 0; seen < kMessages; ++seen) {
+    EXPECT_FALSE(batch.may_grow(seen));
+    core::StagedBuffer buffer = staged(to_, segment_);
+    EXPECT_OK(p2p::fetch_message(ranks_[1], segment_, buffer, header_, &batch));
+    EXPECT_EQ(seen + 1 < kMessages, batch.may_grow(seen));
+    lend_again();
+  }
+  batch.begin();
+  for (bool done = false; !done;) ASSERT_OK(batch.poll(done));
+}
+
+TEST(Loans, OfALongMessageWaitsForNoOthers) {
+  constexpr std::size_t kLongBytes = std::size_t{1} << 20;
+  Processes ranks(2);
+  ranks.introduce();
+  const Buffer from(kLongBytes);
+  const Buffer to(kLongBytes);
+  ranks.lend(from, kLongBytes);
+  const core::Segment segment = bytes(kLongBytes);
+  MessageHeader header;
+  auto posted = p2p::Posted::no;
+  ASSERT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_TRUE(ranks[0].is_lent(header));
+  p2p::FetchBatch batch(ranks[1]);
+  core::StagedBuffer buffer = staged(to, segment);
+  EXPECT_OK(p2p::fetch_message(ranks[1], segment, buffer, header, &batch));
+  EXPECT_FALSE(batch.may_grow(0));
+  batch.begin();
+  for (bool done = false; !done;) ASSERT_OK(batch.poll(done));
+}
+
+// Nobody asks after these, as of a program that tests its sends late.
+TEST_F(Loan, LeavesItsSlotToOthers) {
+  for (std::size_t i = 0; i < 2 * node::OutboxBoard::kSlots; ++i) {
+    fetch();
+    lend_again();
+  }
+  EXPECT_EQ(node::Outbox::Loan::untouched, look());
+}
+
+// One that takes more than half of it.
+TEST_F(Loan, LeavesItsRoomInHostMemoryToOthers) {
+  fetch();
+  const auto lends = [&](std::size_t size_bytes, MessageHeader& header) {
+    return ranks_[0].reserve(1, size_bytes, Processes::source(from_), header).is_lent;
+  };
+  MessageHeader first;
+  std::size_t size_bytes = std::size_t{1} << 46;
+  while (size_bytes > kMessageBytes && !lends(size_bytes, first)) size_bytes /= 2;
+  ASSERT_GT(size_bytes, kMessageBytes);
+  MessageHeader second;
+  EXPECT_FALSE(lends(size_bytes, second));
+  ranks_[1].dismiss(first);
+  EXPECT_TRUE(lends(size_bytes, second));
+}
+
 TEST_F(Loan, EndsByItselfAfterAWhile) {
   p2p::LoanEnd end(ranks_[0], header_);
   bool done = false;

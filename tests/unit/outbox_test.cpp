@@ -346,7 +346,33 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
   EXPECT_TRUE(fetched_quickly(8192));
 }
 
-// What many receives have got goes to the device by one wait for it.
+// A launch takes longer than two short ones by a kernel that is there.
+TEST(Outbox, HasTheKernelCopyTwoShortMessagesOneAfterTheOther) {
+  constexpr std::size_t kLongBytes = (std::size_t{64} << 10) + 1;
+  constexpr std::size_t kStepBytes = kLongBytes + 1;
+  Processes ranks(2);
+  ranks.introduce();
+  Buffer from(5 * kStepBytes);
+  const Buffer to(5 * kStepBytes);
+  const auto fetched_quickly = [&](std::size_t copies, std::size_t size_bytes) {
+    device::CopyBatch batch;
+    for (std::size_t i = 0; i < copies; ++i)
+      batch.plain.append(static_cast<std::byte*>(to.address()) + i * i * kStepBytes,
+                         static_cast<const std::byte*>(from.address()) + i * i * kStepBytes,
+                         size_bytes);
+    const auto before = ranks[1].counters().quick;
+    device::CopyTicket ticket;
+    EXPECT_OK(ranks[1].begin_copies(batch, node::Fetch::by_size, ticket));
+    for (bool done = false; !done;) EXPECT_OK(ranks[1].runtime().copy_done(ticket, done));
+    return ranks[1].counters().quick - before;
+  };
+  from.write(counted(3, 5 * kStepBytes));
+  EXPECT_EQ(2u, fetched_quickly(2, 8192));
+  EXPECT_EQ(counted(3, 8192), to.read(8192));
+  EXPECT_EQ(0u, fetched_quickly(3, 8192));
+  EXPECT_EQ(0u, fetched_quickly(2, kLongBytes));
+}
+
 // As where two processes share a GPU without a server for their kernels.
 class SharedRuntime final : public ForwardingRuntime {
  public:
