@@ -52,6 +52,9 @@ class FetchBatch {
   // After begin_fetch.
   void add(const node::MessageHeader& header, core::CopyBatch&& copies);
   std::size_t size() const noexcept { return headers_.size(); }
+  // Whether what one more look finds had better go with it, since the last one has found more than
+  // the `seen` before it: one launch takes longer than some looks. Not once it is worth one.
+  bool may_grow(std::size_t seen) const noexcept;
   // Begins to copy all of them. To be polled from then on.
   void begin();
   // Until it is done: then the senders have their memory back, whatever the status says.
@@ -60,6 +63,7 @@ class FetchBatch {
  private:
   node::Outbox& outbox_;
   std::vector<node::MessageHeader> headers_;
+  std::size_t size_bytes_ = 0;
   core::CopyBatch copies_;
   device::CopyTicket ticket_;
   Status status_;
@@ -72,12 +76,13 @@ class SharedBatch {
 
   FetchBatch fetches;  // until begin
   void begin();
-  // Whether it is done; then the status is there.
+  // Whether it is done; then the status is there. Not before it has begun.
   bool poll();
   const Status& status() const noexcept { return status_; }
 
  private:
   std::mutex mutex_;
+  bool has_begun_ = false;
   bool is_done_ = false;
   Status status_;
 };

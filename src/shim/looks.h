@@ -135,13 +135,14 @@ class Looks {
   // Messages that are lent stay so while others are waited for: of the `left` ones that are not
   // complete, or whose copies are under way. The program goes on no sooner if they are moved.
   void let_stay_beside(std::size_t left) { let_stay(left > loans_ || !idle()); }
-  // Begins to copy what the last look has found, ends what has been copied, and brings what has
-  // come from other nodes. `last`: nothing more is looked at.
+  // Begins to copy what the looks have found, unless more of it may come soon, ends what has been
+  // copied, and brings what has come from other nodes. `last`: nothing more is looked at.
   void advance(bool last) {
-    if (near_ && near_->copies.size() != 0) {
+    if (near_ && near_->copies.size() != 0 && (last || !near_->copies.may_grow(near_seen_))) {
       begin(*near_, near_under_way_);
       near_.emplace(outbox());
     }
+    near_seen_ = near_ ? near_->copies.size() : 0;
     if (staged_->copies.are_enough() || (last && staged_->copies.size() != 0)) {
       begin(*staged_, staged_under_way_);
       staged_.emplace();
@@ -154,7 +155,8 @@ class Looks {
     fetched_.clear();
   }
   bool idle() const noexcept {
-    return near_under_way_.empty() && staged_under_way_.empty() && staged_->copies.size() == 0;
+    return near_seen_ == 0 && near_under_way_.empty() && staged_under_way_.empty() &&
+           staged_->copies.size() == 0;
   }
 
  private:
@@ -200,7 +202,8 @@ class Looks {
   std::size_t loans_ = 0;  // of these, not complete
   bool may_stay_ = false;
   std::vector<bool> keeps_order_;  // by place in the array
-  std::optional<Near> near_;       // found by this look
+  std::optional<Near> near_;       // found, and not begun
+  std::size_t near_seen_ = 0;      // of these, before this look
   std::optional<Staged> staged_{std::in_place};
   std::list<Near> near_under_way_;
   std::list<Staged> staged_under_way_;

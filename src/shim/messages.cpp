@@ -339,17 +339,17 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   posted = false;
   attend(buffer);
   if (!may_send_header(receiver)) return {};
-  const auto end =
-      Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
-  for (bool again = false;;) {
+  for (std::optional<Clock::time_point> end;;) {
     auto outcome = p2p::Posted::no;
     const Status status =
-        p2p::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
-    again = true;
+        p2p::post_message(outbox(), segment, buffer, receiver, header, outcome, end.has_value());
     posted = outcome == p2p::Posted::yes;
     if (posted && way == coll::MessageWay::engine) outbox().fetch_by_engine(header);
     if (outcome != p2p::Posted::later) return status;
-    if (Clock::now() >= end) {
+    const Clock::time_point now = Clock::now();
+    if (!end)
+      end = now + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
+    if (now >= *end) {
       outbox().give_up();
       return {};
     }

@@ -51,18 +51,21 @@ class Looking final : public core::Operation {
   // one.
   void look() {
     std::list<std::shared_ptr<p2p::SharedBatch>> under_way;
+    const auto fresh = [] { return std::make_shared<p2p::SharedBatch>(outbox()); };
+    auto batch = fresh();
     do {
-      auto batch = std::make_shared<p2p::SharedBatch>(outbox());
+      const std::size_t seen = batch->fetches.size();
       requests().look_at_each([&](core::HostRequest request, core::Tracked& work) {
         work.fetch_early(request, batch);
       });
-      if (batch->fetches.size() != 0) {
+      const bool waits = has_posted_receives() && batch->fetches.may_grow(seen);
+      if (batch->fetches.size() != 0 && !waits) {
         batch->begin();
-        under_way.push_back(std::move(batch));
+        under_way.push_back(std::exchange(batch, fresh()));
       }
       engine().port().pause();
       std::erase_if(under_way, [](const auto& one) { return one->poll(); });
-    } while (!under_way.empty());
+    } while (!under_way.empty() || batch->fetches.size() != 0);
     outbox().own_board().looks.fetch_add(1, std::memory_order_release);
   }
 

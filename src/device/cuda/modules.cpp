@@ -24,8 +24,14 @@ struct Place {
   bool managed = false;
   Context context = nullptr;  // null: none in particular, as for memory of pools
   Device device = -1;
-  bool is_part = false;  // of what a kernel is to touch there: each part has its own access
+  bool is_part = false;       // of what a kernel is to touch there: each part has its own access
+  std::uintptr_t extent = 0;  // where the memory around it ends, if that is known
 
+  // Whether what is known of it holds of these bytes, too.
+  bool covers(const ByteRange& bytes) const {
+    return !is_part && bytes.first >= pointer &&
+           reinterpret_cast<std::uintptr_t>(bytes.last) < extent;
+  }
   // Host memory that the driver knows, and managed memory: every context can address it.
   bool everywhere() const { return managed || type == MemoryType::host; }
   bool may_be_elsewhere() const { return !managed && type == MemoryType::host; }
@@ -91,6 +97,7 @@ Status find_places(const Driver& driver, const ByteRange& bytes, const char* pur
                           is_last ? nullptr : &extent));
     const bool ends = is_last || extent > last;
     place.is_part = count > 0 || !ends;
+    place.extent = extent;
     if (ends) return Status();
     at = extent > at ? extent : last;
   }
@@ -173,6 +180,9 @@ Status enter_for_kernel(const Driver& driver, Device device, std::span<const Byt
                         const char* purpose, ContextScope& scope, Reach reach) {
   std::vector<Place> places;
   for (const ByteRange& bytes : ranges) {
+    // Of a window of messages, most lie in the same two buffers.
+    if (std::ranges::any_of(places, [&](const Place& place) { return place.covers(bytes); }))
+      continue;
     ACCORD_TRY(find_places(driver, bytes, purpose, places));
     const Place& last = places.back();
     if ((reach != Reach::everywhere && last.everywhere()) ||
@@ -184,7 +194,8 @@ Status enter_for_kernel(const Driver& driver, Device device, std::span<const Byt
   });
   const Result result = home != places.end() ? scope.enter(home->context)
                                              : scope.enter_current_or_owner(device, nullptr);
-  ACCORD_TRY(status_of(driver, result, fmt::format("{}: context", purpose).c_str()));
+  if (result != Result::success)
+    return status_of(driver, result, fmt::format("{}: context", purpose).c_str());
   for (const Place& place : places) {
     ACCORD_TRY(check_reachable(driver, device, scope.context(), purpose, place));
   }
