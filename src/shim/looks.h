@@ -94,9 +94,11 @@ class Looks {
       all_.push_back(std::move(work));
     }
   }
+  // Also where the program's error handler has thrown.
   ~Looks() {
     for (const auto& work : all_) work->is_waited_for.store(false);
     let_stay(false);
+    end_all();
   }
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
@@ -118,11 +120,11 @@ class Looks {
     const std::size_t near_before = near_ ? near_->copies.size() : 0;
     const std::size_t far_before = far_ ? far_->size() : 0;
     const std::size_t staged_before = staged_->copies.size();
-    if (near_) collected_fetches.of_node = &near_->copies;
-    if (far_) collected_fetches.of_others = &*far_;
-    collected_fetches.of_host = &staged_->copies;
-    code = test_watched(watched, request, &flag, status);
-    collected_fetches = {};
+    {
+      const Collecting collecting{near_ ? &near_->copies : nullptr, far_ ? &*far_ : nullptr,
+                                  &staged_->copies};
+      code = test_watched(watched, request, &flag, status);
+    }
     const auto& work = watched.front().work;
     const Collected one{&code, from_bits<MPI_Comm>(work->context), work};
     if (near_ && near_->copies.size() != near_before) near_->collected.push_back(one);
@@ -178,6 +180,16 @@ class Looks {
   using Near = Batch<p2p::FetchBatch>;
   using Staged = Batch<core::CopyOuts>;
 
+  // What the next receive of this thread to be completed has got, until that is so or has failed.
+  struct Collecting {
+    Collecting(p2p::FetchBatch* of_node, p2p::NetBatch* of_others, core::CopyOuts* of_host) {
+      collected_fetches = {of_node, of_others, of_host};
+    }
+    ~Collecting() { collected_fetches = {}; }
+    Collecting(const Collecting&) = delete;
+    Collecting& operator=(const Collecting&) = delete;
+  };
+
   void let_stay(bool may) {
     if (std::exchange(may_stay_, may) == may) return;
     for (const auto& work : all_) (void)work->may_stay(may);
@@ -196,6 +208,21 @@ class Looks {
         if (done) one.tell(status);
       return done;
     });
+  }
+
+  // Brings what has been found: it is complete for the host MPI, and its senders wait until it has
+  // been fetched. What comes of it nobody asks any more.
+  void end_all() {
+    if (near_ && near_->copies.size() != 0) begin(*near_, near_under_way_);
+    if (staged_->copies.size() != 0) begin(*staged_, staged_under_way_);
+    end_each(near_under_way_);
+    end_each(staged_under_way_);
+    if (far_ && far_->size() != 0) (void)far_->run();
+  }
+  template <class Some>
+  static void end_each(std::list<Some>& under_way) {
+    for (Some& batch : under_way)
+      for (bool done = false; !done; engine().port().pause()) (void)batch.copies.poll(done);
   }
 
   std::vector<std::shared_ptr<core::Tracked>> all_;

@@ -223,6 +223,36 @@ void test_truncation(const std::string& how, const std::function<void(void*)>& r
   check_calls(how);
 }
 
+// What has come for the others of an array arrives, and their sender goes on.
+void test_truncation_between_others() {
+  constexpr int kMessages = 3;
+  constexpr int kRounds = 50;
+  const int count = kRows * kColumns;
+  const DeviceBuffer sent = on_device(rows(0));
+  const DeviceBuffer received[kMessages] = {on_device(rows(0)), on_device(rows(0)),
+                                            on_device(rows(0))};
+  for (int round = 0; round < kRounds; ++round) {
+    const Numbers wanted = rows(round + 1);
+    (void)accord_memcpy(sent.pointer(), wanted.data(), wanted.size() * sizeof(int));
+    MPI_Request requests[kMessages];
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < kMessages; ++i) {
+      if (rank == 0)
+        MPI_Isend(sent.pointer(), count, MPI_INT, 1, kTag, MPI_COMM_WORLD, &requests[i]);
+      else
+        MPI_Irecv(received[i].pointer(), i == 1 ? 10 : count, MPI_INT, 0, kTag, MPI_COMM_WORLD,
+                  &requests[i]);
+    }
+    const auto wait = [&] { MPI_Waitall(kMessages, requests, MPI_STATUSES_IGNORE); };
+    expect(throws(wait) == (rank == 1), "MPI_Waitall throws or does not");
+    for (int i = 0; i < kMessages && rank == 1; i += 2) {
+      if (requests[i] != MPI_REQUEST_NULL) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+      expect(contents(received[i]) == wanted, "a message beside a truncated one is wrong");
+    }
+  }
+  check_calls("truncated messages between others");
+}
+
 void test_throws() {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(throw_error, &handler);
@@ -282,6 +312,7 @@ void test_throws() {
     MPI_Irecv(to, 0, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   });
+  test_truncation_between_others();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
 }
