@@ -112,6 +112,8 @@ void Report::print_facts(const RunFacts& facts) {
     fmt::print("# Accord {}{}, runtime {}\n", facts.accord_version,
                facts.accord_commit.empty() ? "" : " of commit " + facts.accord_commit,
                facts.runtime);
+    if (facts.runtime == "host" && memory_text(options) != "host")
+      fmt::print("# no accelerator here: the CPU stands in for one. Results count, times do not\n");
   } else {
     fmt::print("# Accord does not intercept MPI here: the first column is the MPI library alone\n");
   }

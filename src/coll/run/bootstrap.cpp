@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "coll/run/bootstrap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -218,8 +220,8 @@ std::string Bootstrap::why(const Algorithm& algorithm, const core::Vote& vote) c
     return waits_for_turns() ? reason::kInTurns : reason::kNoKernels;
   const core::NodeGroup& here = fits_regions ? team_.regions : team_.inboxes;
   const core::NodeGroup& group = team_.nodes.local.declined ? team_.nodes.local : here;
-  return group.why_declined.empty() ? reason::kSeldom
-                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
+  if (group.why_declined.empty()) return reason::kSeldom;
+  return fmt::format("{}: {}", reason::kDeclined, group.why_declined);
 }
 
 }  // namespace accord::coll

@@ -112,7 +112,8 @@ DeviceWays device_ways(const Question& question, const Asked& wish) {
   // What cannot be as asked goes by the rule.
   const bool has_it = wish.is_automatic() || wish.variant.algorithm->has(question.kind);
   const bool can_be = has_it && (!wish.is(algorithms::chunks) || question.can_be_cut);
-  const Asked asked = can_be ? wish : Asked{.origin = wish.origin, .between = wish.between};
+  Asked asked = wish;
+  if (!can_be) asked.variant = {};
   DeviceWays ways{.offered = 0};
   if (asked.for_host()) return ways;
   const auto registry = all_of_registry();
