@@ -11,7 +11,6 @@
 #include "node/outbox.h"
 
 namespace accord::node {
-
 namespace {
 
 // What a kernel that is there already copies one after the other: a launch takes longer than two
