@@ -255,6 +255,11 @@ class DeviceRuntime {
   virtual Status open_memory(int device, const ExportedMemory& exported, void*& pointer) = 0;
   virtual Status close_memory(void* pointer) = 0;
 
+  // Numbers the lives of the context that memory of ours is made in: once the program has reset the
+  // device, which ends all that was there, it is one that was never used before. 0: none yet, or
+  // the vendor knows no such thing. For each call and message: CUDA takes 0.02 us.
+  virtual std::uint64_t context_life(int /*device*/) noexcept { return 0; }
+
   virtual int device_count() = 0;
 
   // Whether the default stream of the context that `memory` is used in, as far as this thread is
@@ -278,5 +283,13 @@ class DeviceRuntime {
   virtual AdapterModel* adapter_model() noexcept { return nullptr; }
   virtual std::vector<DeviceLink> links() { return {}; }  // none where the question makes no sense
 };
+
+// Whether that memory of a runtime is there still: once it is freed, or its device reset, its
+// address may be another allocation's. Asks the driver.
+inline bool exists(const PointerInfo& memory) noexcept {
+  PointerInfo now;
+  return memory.runtime != nullptr && memory.runtime->classify(memory.base, now) &&
+         now.buffer_id == memory.buffer_id;
+}
 
 }  // namespace accord::device

@@ -72,7 +72,7 @@ class DevicePools {
     }
   };
   struct Pool {
-    std::map<std::byte*, Segment> segments;  // by start
+    std::map<std::uint64_t, Segment> segments;  // by buffer id
     std::size_t allocated_bytes = 0;
     std::size_t group_bytes = 0;  // leased
   };
@@ -128,13 +128,13 @@ Status DevicePools::grow(const Key& key, Pool& pool, std::size_t size_bytes, Seg
   Segment segment;
   segment.start = static_cast<std::byte*>(memory);
   segment.size_bytes = fresh_bytes;
-  if (!key.runtime->classify(memory, segment.memory)) {
+  if (!key.runtime->classify(memory, segment.memory) || segment.memory.buffer_id == 0) {
     (void)key.runtime->free(memory);
     return {StatusCode::device_error, "node: the device's memory is not known to its runtime"};
   }
   pool.allocated_bytes += fresh_bytes;
   device::own_memory.add(fresh_bytes);
-  made = &pool.segments.insert_or_assign(segment.start, std::move(segment)).first->second;
+  made = &pool.segments.emplace(segment.memory.buffer_id, std::move(segment)).first->second;
   return {};
 }
 
@@ -148,8 +148,8 @@ Status DevicePools::lease(device::DeviceRuntime& runtime, int device, std::size_
   ACCORD_TRY(allow(pool, size_bytes, purpose));
   Segment* segment = nullptr;
   std::size_t first_bytes = 0;
-  for (auto& [start, candidate] : pool.segments) {
-    if (!candidate.find(size_bytes, first_bytes)) continue;
+  for (auto& [id, candidate] : pool.segments) {
+    if (!candidate.find(size_bytes, first_bytes) || !device::exists(candidate.memory)) continue;
     segment = &candidate;
     break;
   }
@@ -163,7 +163,6 @@ Status DevicePools::lease(device::DeviceRuntime& runtime, int device, std::size_
   lease.runtime_ = &runtime;
   lease.device_ = device;
   lease.owner_ = key.owner;
-  lease.start_ = segment->start;
   lease.segment_ = segment->memory;
   lease.data_ = segment->start + first_bytes;
   lease.size_bytes_ = size_bytes;
@@ -174,14 +173,15 @@ void DevicePools::end(DeviceLease& lease) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = pools_.find({lease.runtime_, lease.device_, lease.owner_});
   Pool& pool = found->second;
-  const auto segment = pool.segments.find(lease.start_);
-  segment->second.leases.erase(static_cast<std::size_t>(lease.data_ - lease.start_));
+  const auto found_segment = pool.segments.find(lease.segment_.buffer_id);
+  Segment& segment = found_segment->second;
+  segment.leases.erase(static_cast<std::size_t>(lease.data_ - segment.start));
   if (lease.is_of_group_) pool.group_bytes -= lease.size_bytes_;
-  if (!segment->second.leases.empty()) return;
-  pool.allocated_bytes -= segment->second.size_bytes;
-  device::own_memory.remove(segment->second.size_bytes);
-  (void)lease.runtime_->free(lease.start_);
-  pool.segments.erase(segment);
+  if (!segment.leases.empty()) return;
+  pool.allocated_bytes -= segment.size_bytes;
+  device::own_memory.remove(segment.size_bytes);
+  if (device::exists(segment.memory)) (void)lease.runtime_->free(segment.start);
+  pool.segments.erase(found_segment);
   if (pool.segments.empty()) pools_.erase(found);
 }
 
@@ -195,7 +195,6 @@ void DeviceLease::swap(DeviceLease& other) noexcept {
   std::swap(runtime_, other.runtime_);
   std::swap(device_, other.device_);
   std::swap(owner_, other.owner_);
-  std::swap(start_, other.start_);
   std::swap(segment_, other.segment_);
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);

@@ -4,8 +4,10 @@
 // Device memory of this library: one pool a process and device, which exchange regions, inboxes and
 // the outbox have leases of. It consists of segments, allocations that a peer opens once however
 // many leases of it there are; one is made when a lease finds no room, and freed when its last
-// lease ends. Device memory is the user's, so there is an end to it, for whom there is no room goes
-// another way. Knows no MPI and no vendor. Thread-safe.
+// lease ends. One that the program has ended, as it does when it resets its device, is leased no
+// more, and not freed: what lies there is the program's. Device memory is the user's, so there is
+// an end to it, for whom there is no room goes another way. Knows no MPI and no vendor.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +47,6 @@ class DeviceLease {
   device::DeviceRuntime* runtime_ = nullptr;
   int device_ = -1;
   int owner_ = 0;
-  std::byte* start_ = nullptr;  // of the segment
   device::PointerInfo segment_;
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;

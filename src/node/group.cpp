@@ -102,6 +102,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   }
   mine.kernels = runtime.kernel_place(device);
   ACCORD_TRY(inboxes ? lease_inbox() : lease_region());
+  life_ = runtime.context_life(device);
   regions_[static_cast<std::size_t>(rank)] = memory_.data();
   if (inboxes) ACCORD_TRY(prepare_inbox(mine));
   // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
@@ -373,7 +374,7 @@ Status Group::try_to_reduce() {
 Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
   (void)close_peers();
-  if (bounce_ != nullptr) (void)runtime_->free(bounce_);
+  if (bounce_ != nullptr && !was_reset()) (void)runtime_->free(bounce_);
   if (has_pinned_) runtime_->host_unpin(host_regions_[0]);
   if (mailboxes_ != nullptr) unmap_shared(mailboxes_, mapped_bytes_);
 }
@@ -478,7 +479,14 @@ Status Group::given_up_by(int peer) const {
                                                 rank, text.empty() ? "" : ": ", text)};
 }
 
-Status Group::check_self() const { return has_given_up() ? given_up_by(rank_) : Status(); }
+Status Group::check_self() const {
+  if (has_given_up()) return given_up_by(rank_);
+  if (!was_reset()) return {};
+  return {StatusCode::device_error,
+          fmt::format("node: the program has reset device {}, which this communicator's memory was "
+                      "on",
+                      device_)};
+}
 
 Status Group::check_buffers() const {
   for (int peer = 0; peer < size_; ++peer)

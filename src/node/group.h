@@ -264,9 +264,9 @@ class Group {
   bool has_given_up() const noexcept {
     return own_mailbox().failed.load(std::memory_order_relaxed) != 0;
   }
-  // An error from then on. To be asked before anything is put where peers look for it: they may be
-  // in the call that this rank has left halfway, and would take what is of a later one for a part
-  // of it.
+  // An error from then on, or once the program has reset the device and with it the group's memory.
+  // To be asked before anything is put where peers look for it: they may be in the call that this
+  // rank has left halfway, and would take what is of a later one for a part of it.
   Status check_self() const;
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
@@ -319,6 +319,9 @@ class Group {
     return (shared_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   Status given_up_by(int peer) const;
+  bool was_reset() const noexcept {
+    return use_.of_memory() && runtime_->context_life(device_) != life_;
+  }
   bool is_time_to_look() noexcept;
   void enter() noexcept;
 
@@ -330,6 +333,7 @@ class Group {
   device::InboxServer* inbox_server_ = nullptr;
   std::uint32_t inbox_number_ = 0;
   DeviceLease memory_;           // its region or inbox
+  std::uint64_t life_ = 0;       // of the context that it was made in
   std::byte* bounce_ = nullptr;  // page-locked
   std::size_t bounce_bytes_ = 0;
   DeviceLease device_bounce_;

@@ -8,50 +8,73 @@
 
 namespace accord::node {
 
+namespace {
+
+Status open_memory(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
+                   const Descriptor& descriptor, device::PointerInfo& memory) {
+  const std::span<const std::byte> told = handle.told();
+  const device::ExportedMemory exported{.bytes = {told.begin(), told.end()},
+                                        .file_descriptor = descriptor.number()};
+  void* opened = nullptr;
+  ACCORD_TRY(runtime.open_memory(device, exported, opened));
+  if (!runtime.classify(opened, memory)) {
+    (void)runtime.close_memory(opened);
+    return {StatusCode::device_error, "node: what was opened is not known to its runtime"};
+  }
+  memory.base = opened;
+  return {};
+}
+
+}  // namespace
+
 Status HandleCache::open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
-                         const Descriptor& descriptor, Opening opening, std::byte*& start) {
+                         const Descriptor& descriptor, Opening opening,
+                         device::PointerInfo& memory) {
   const Key key{&runtime, device, handle.process, handle.base, handle.buffer_id};
   const std::lock_guard lock(mutex_);
   if (const auto known = mappings_.find(key); known != mappings_.end()) {
-    ++counters_.hits;
-    ++known->second.users;
-    start = known->second.start;
-    return {};
+    if (device::exists(known->second.memory)) {
+      ++counters_.hits;
+      ++known->second.users;
+      memory = known->second.memory;
+      return {};
+    }
+    forget(known);
   }
   if (opening == Opening::no)
     return {StatusCode::unsupported, "node: memory that is not open is not to be opened now"};
   ++counters_.misses;
-  void* opened = nullptr;
   Status status;
   if (mappings_.size() >= limits_.handles ||
       handle.size_bytes > limits_.mapped_bytes - mapped_bytes_) {
     status = {StatusCode::unsupported, "node: enough memory of other processes is open"};
   } else {
-    const std::span<const std::byte> told = handle.told();
-    const device::ExportedMemory exported{.bytes = {told.begin(), told.end()},
-                                          .file_descriptor = descriptor.number()};
-    status = runtime.open_memory(device, exported, opened);
+    status = open_memory(runtime, device, handle, descriptor, memory);
   }
   ++(status.ok() ? counters_.opens : counters_.refusals);
   ACCORD_TRY(status);
   mapped_bytes_ += handle.size_bytes;
-  start = static_cast<std::byte*>(opened);
-  mappings_.emplace(key, Mapping{start, handle.size_bytes, 1});
+  mappings_.emplace(key, Mapping{memory, handle.size_bytes, 1});
   return {};
 }
 
-Status HandleCache::close(std::byte* start) {
-  const std::lock_guard lock(mutex_);
-  const auto mapping = std::find_if(mappings_.begin(), mappings_.end(),
-                                    [&](const auto& known) { return known.second.start == start; });
-  if (mapping == mappings_.end())
-    return {StatusCode::invalid_argument, fmt::format("node: {} is not open", fmt::ptr(start))};
-  if (--mapping->second.users > 0) return {};
-  device::DeviceRuntime& runtime = *mapping->first.runtime;
+void HandleCache::forget(Mappings::iterator mapping) {
   mapped_bytes_ -= mapping->second.size_bytes;
   mappings_.erase(mapping);
   ++counters_.closes;
-  return runtime.close_memory(start);
+}
+
+// Where the device was reset, other memory may lie there by now.
+Status HandleCache::close(const device::PointerInfo& memory) {
+  const std::lock_guard lock(mutex_);
+  const auto mapping = std::find_if(mappings_.begin(), mappings_.end(),
+                                    [&](const auto& one) { return one.second.memory == memory; });
+  if (mapping == mappings_.end())
+    return {StatusCode::invalid_argument, fmt::format("node: {} is not open", memory.base)};
+  if (--mapping->second.users > 0) return {};
+  device::DeviceRuntime& runtime = *mapping->first.runtime;
+  forget(mapping);
+  return device::exists(memory) ? runtime.close_memory(memory.base) : Status();
 }
 
 HandleCache::Counters HandleCache::counters() const {

@@ -5,7 +5,8 @@
 // communicators use it: opening takes milliseconds. An allocation is known by its process, its
 // address and its buffer id, so that one freed and made anew at the same address is another one.
 // Closed with its last user, never kept: an open mapping keeps memory that its owner has freed.
-// Its users are PeerMemory objects (registration.h). Knows no MPI and no vendor. Thread-safe.
+// What a reset of this process's device has closed is forgotten. Its users are PeerMemory objects
+// (registration.h). Knows no MPI and no vendor. Thread-safe.
 #pragma once
 
 #include <compare>
@@ -37,11 +38,11 @@ class HandleCache {
   HandleCache() = default;
   explicit HandleCache(const Limits& limits) : limits_(limits) {}
 
-  // `start` becomes where the allocation lies here, until close() of the same place. As
+  // `memory` becomes what the allocation is here, from its base on, until close() of the same. As
   // PeerMemory::open.
   Status open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
-              const Descriptor& descriptor, Opening opening, std::byte*& start);
-  Status close(std::byte* start);
+              const Descriptor& descriptor, Opening opening, device::PointerInfo& memory);
+  Status close(const device::PointerInfo& memory);
 
   Counters counters() const;
   std::size_t handles() const;
@@ -57,14 +58,17 @@ class HandleCache {
     auto operator<=>(const Key&) const = default;
   };
   struct Mapping {
-    std::byte* start = nullptr;
+    device::PointerInfo memory;
     std::uint64_t size_bytes = 0;
     std::size_t users = 0;
   };
+  using Mappings = std::map<Key, Mapping>;
+
+  void forget(Mappings::iterator mapping);
 
   Limits limits_;
   mutable std::mutex mutex_;
-  std::map<Key, Mapping> mappings_;
+  Mappings mappings_;
   std::size_t mapped_bytes_ = 0;
   Counters counters_;
 };

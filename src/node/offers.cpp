@@ -45,6 +45,7 @@ void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int 
   size_ = static_cast<int>(ports.size());
   runtime_ = &runtime;
   device_ = device;
+  life_ = runtime.context_life(device);
   scratch_ = scratch;
   port_ = &port;
   boards_ = static_cast<Board*>(shared);
@@ -69,6 +70,7 @@ void Offers::close() noexcept {
 
 void Offers::tend() {
   const std::lock_guard lock(mutex_);
+  look_for_reset();
   const bool again = is_worth_another_try();
   for (int owner = 0; owner < size_; ++owner) {
     if (owner != rank_) follow(owner, again);
@@ -131,6 +133,7 @@ void Offers::look_at_next() {
 
 bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& offer) {
   const std::lock_guard lock(mutex_);
+  look_for_reset();
   Own& own = known(memory);
   if (own.last_call != calls_) ++own.uses;
   own.last_call = calls_;
@@ -142,7 +145,7 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
   if (own.offer < 0 && !own.refused && lasts) lent = lend(own, memory);
   if (own.offer >= 0) {
     lent = show(own, readers);
-    if (!lent.ok()) withdraw(own);
+    if (!lent.ok()) withdraw(own);  // no reader has it, so nobody holds it
   }
   if (!lent.ok()) log::info("through the exchange region: {}", lent.message());
   own.refused = own.refused || !lent.ok();
@@ -174,6 +177,25 @@ Offers::Own& Offers::known(const device::PointerInfo& memory) {
 // Of what is on offer alone.
 bool Offers::is_freed(const Own& own) const noexcept {
   return own.offer >= 0 && !slots_[static_cast<std::size_t>(own.offer)].registration.exists();
+}
+
+// A reset takes along what was lent, what is open here, and the scratch. Messages may wait in what
+// peers lend: that is opened again.
+void Offers::look_for_reset() {
+  const std::uint64_t now = runtime_->context_life(device_);
+  if (std::exchange(life_, now) == now) return;
+  scratch_ = nullptr;
+  withdraw_freed();
+  for (int owner = 0; owner < size_; ++owner) {
+    const auto& theirs = imports_[static_cast<std::size_t>(owner)];
+    for (std::size_t i = 0; theirs != nullptr && i < theirs->size(); ++i) {
+      Import& import = (*theirs)[i];
+      if (!import.memory.is_open() || import.memory.exists()) continue;
+      import.memory.close();
+      if (!open(owner, i, import).ok())
+        answers(rank_, owner).opened[i].store(0, std::memory_order_relaxed);
+    }
+  }
 }
 
 void Offers::withdraw_freed() {
@@ -306,18 +328,24 @@ Status Offers::show(const Own& own, int readers) {
   return {};
 }
 
+// A reader whose process has ended does not open it, which is no matter of the others: an error
+// only where no reader can be sent it.
 Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
   Slot& slot = slots_[static_cast<std::size_t>(offer)];
   const int descriptor = slot.registration.descriptor().number();
+  Status status;
   for (int reader = 0; reader < size_; ++reader) {
     const auto index = static_cast<std::size_t>(reader);
     if (reader == rank_ || (readers != kEveryone && readers != reader) || slot.sent[index])
       continue;
-    ACCORD_TRY(port_->send(ports_[index], {rank_, offer, slot.generation}, {&descriptor, 1}, sent));
-    if (!sent) return {};
-    slot.sent[index] = true;
+    const Status one =
+        port_->send(ports_[index], {rank_, offer, slot.generation}, {&descriptor, 1}, sent);
+    if (one.ok() && !sent) return {};
+    slot.sent[index] = one.ok();
+    keep_first(status, one);
   }
-  return {};
+  sent = true;
+  return std::ranges::find(slot.sent, true) != slot.sent.end() ? Status() : status;
 }
 
 // A free slot, or -1. Where there is none, what has long been idle gives way; its slot is
@@ -453,13 +481,13 @@ void Offers::close(Import& import) noexcept {
   import.descriptor.close();
 }
 
-const std::byte* Offers::find(int owner, const Place& place,
-                              std::uint32_t generation) const noexcept {
+const std::byte* Offers::find(int owner, const Place& place, std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
+  look_for_reset();
   const auto offer = static_cast<std::size_t>(place.offer);
   if (owner == rank_) {
     const Slot& slot = slots_[offer];
-    if (!slot.registration.is_made() || slot.generation != generation) return nullptr;
+    if (!slot.live || slot.generation != generation) return nullptr;
     return reinterpret_cast<const std::byte*>(slot.registration.handle().base) + place.offset_bytes;
   }
   const auto& theirs = imports_[static_cast<std::size_t>(owner)];

@@ -139,7 +139,7 @@ class Offers {
   std::uint32_t generation(std::int32_t offer) const noexcept {
     return slots_[static_cast<std::size_t>(offer)].generation;
   }
-  const std::byte* find(int owner, const Place& place, std::uint32_t generation) const noexcept;
+  const std::byte* find(int owner, const Place& place, std::uint32_t generation);
 
   // Numbers the calls that bring a record; they come in the same order on all ranks.
   std::uint64_t take_call() noexcept { return calls_++; }
@@ -193,6 +193,7 @@ class Offers {
   }
   Own& known(const device::PointerInfo& memory);
   bool is_freed(const Own& own) const noexcept;
+  void look_for_reset();
   void withdraw_freed();
   void withdraw(Own& own) noexcept;
   void look_at_own();
@@ -223,6 +224,7 @@ class Offers {
   int size_ = 0;
   device::DeviceRuntime* runtime_ = nullptr;
   int device_ = -1;
+  std::uint64_t life_ = 0;  // of the device's context
   void* scratch_ = nullptr;
   DescriptorPort* port_ = nullptr;
   std::vector<PortAddress> ports_;                  // by rank

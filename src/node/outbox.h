@@ -317,6 +317,7 @@ class Outbox final : public Lender {
   using WaitingByPlace = std::map<std::size_t, Waiting>;
   struct Area {
     DeviceLease memory;
+    std::uint64_t life = 0;  // of the context that it was made in
     WaitingByPlace waiting;
     Clock::time_point last_use{};
 

@@ -53,10 +53,15 @@ Outbox::~Outbox() {
   register_of_outboxes().outboxes.erase(this);
 }
 
-// The first one with room, possibly a new one.
+// The first one with room, possibly a new one. What the program has reset goes soon.
 Outbox::Area* Outbox::find_area(std::size_t size_bytes, std::size_t& first_bytes) {
-  for (const auto& area : areas_)
-    if (area->find_room(size_bytes, first_bytes)) return area.get();
+  const std::uint64_t life = runtime().context_life(device());
+  for (const auto& area : areas_) {
+    if (area->life != life)
+      area->last_use = {};
+    else if (area->find_room(size_bytes, first_bytes))
+      return area.get();
+  }
   first_bytes = 0;
   return grow(size_bytes);
 }
@@ -82,6 +87,7 @@ Outbox::Area* Outbox::grow(std::size_t size_bytes) {
   }
   if (leased.ok()) {
     made->last_use = Clock::now();
+    made->life = runtime().context_life(device());
     detail::things_to_look_after.fetch_add(1, std::memory_order_relaxed);
     return areas_.emplace_back(std::move(made)).get();
   }

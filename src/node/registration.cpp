@@ -24,6 +24,9 @@ Status MemoryHandle::put(std::span<const std::byte> told) {
 Status Registration::make(device::DeviceRuntime& runtime, const device::PointerInfo& memory,
                           std::uint64_t process) {
   *this = {};
+  // What lies at its address by now may be another's. Without ids nobody could tell.
+  if (memory.buffer_id == 0 || !device::exists(memory))
+    return {StatusCode::unsupported, "node: the memory is not there any more"};
   device::ExportedMemory exported;
   ACCORD_TRY(runtime.export_memory(memory.base, exported));
   Descriptor descriptor(exported.file_descriptor);
@@ -56,20 +59,20 @@ Status of_another_runtime() {
 Status PeerMemory::open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
                         const Descriptor& descriptor, Opening opening) {
   if (handle.vendor != MemoryHandle::vendor_of(runtime)) return of_another_runtime();
-  std::byte* start = nullptr;
-  ACCORD_TRY(handle_cache().open(runtime, device, handle, descriptor, opening, start));
-  start_ = {start, Close{true}};
+  device::PointerInfo opened;
+  ACCORD_TRY(handle_cache().open(runtime, device, handle, descriptor, opening, opened));
+  start_ = {static_cast<std::byte*>(opened.base), Close{true, opened}};
   return {};
 }
 
 Status PeerMemory::refer(const device::DeviceRuntime& runtime, const MemoryHandle& handle) {
   if (handle.vendor != MemoryHandle::vendor_of(runtime)) return of_another_runtime();
-  start_ = {reinterpret_cast<std::byte*>(handle.base), Close{false}};
+  start_ = {reinterpret_cast<std::byte*>(handle.base), Close{false, {}}};
   return {};
 }
 
-void PeerMemory::Close::operator()(std::byte* start) const noexcept {
-  if (is_mapped) (void)handle_cache().close(start);
+void PeerMemory::Close::operator()(std::byte* /*start*/) const noexcept {
+  if (is_mapped) (void)handle_cache().close(memory);
 }
 
 }  // namespace accord::node

@@ -54,7 +54,7 @@ class Registration {
  public:
   Registration() = default;
   // Exports the whole allocation of `memory`, which is the process's `process`. Unsupported where
-  // the memory cannot be exported.
+  // the memory cannot be exported, or is not there any more.
   Status make(device::DeviceRuntime& runtime, const device::PointerInfo& memory,
               std::uint64_t process);
 
@@ -94,11 +94,14 @@ class PeerMemory {
   void keep() noexcept { start_.get_deleter().is_mapped = false; }
 
   bool is_open() const noexcept { return start_ != nullptr; }
+  // Of what is open: this process has not reset its device since, which would have closed it.
+  bool exists() const noexcept { return device::exists(start_.get_deleter().memory); }
   std::byte* start() const noexcept { return start_.get(); }  // of the allocation; null: not open
 
  private:
   struct Close {
     bool is_mapped;  // by the handle cache
+    device::PointerInfo memory;
     void operator()(std::byte* start) const noexcept;
   };
   std::unique_ptr<std::byte, Close> start_;

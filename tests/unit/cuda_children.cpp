@@ -139,11 +139,16 @@ int reset() {
     CHECK(cuda_runtime().make_stream(0, stream).ok());
     std::unique_ptr<Recording> recording;
     CHECK(stream->record([](void*) { return Status(); }, recording).ok());
+    const std::uint64_t life = cuda_runtime().context_life(0);
+    CHECK(life != 0);
     CHECK(program().primary_reset(0) == Result::success);
+    CHECK(cuda_runtime().context_life(0) == 0);
     CHECK(refuses(*stream));
     CHECK(classify(pointer_to(address)).kind == MemoryKind::host);
     void* own = nullptr;
     CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, own).ok());
+    CHECK(cuda_runtime().context_life(0) != 0);
+    CHECK(cuda_runtime().context_life(0) != life);
     CHECK(copy_one(own, data.data(), 5000).ok());
     CHECK(contents(own, 5000) == data);
     CHECK(refuses(*stream));

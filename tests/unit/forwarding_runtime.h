@@ -25,7 +25,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
   bool active() noexcept final { return inner_.active(); }
   bool present() noexcept final { return inner_.present(); }
   bool on_machine() noexcept final { return inner_.on_machine(); }
-  bool classify(const void* pointer, device::PointerInfo& info) noexcept final {
+  bool classify(const void* pointer, device::PointerInfo& info) noexcept override {
     return inner_.classify(pointer, info);
   }
   Status copy(int device, std::span<const device::Copy> copies) override {
@@ -49,7 +49,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
   }
   void host_unpin(void* pages) noexcept final { inner_.host_unpin(pages); }
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
-                  void*& pointer) final {
+                  void*& pointer) override {
     return inner_.allocate(device, kind, size_bytes, pointer);
   }
   Status export_memory(const void* pointer, device::ExportedMemory& exported) final {

@@ -20,31 +20,31 @@ using test::SharedAllocation;
 
 constexpr std::size_t kBytes = SharedAllocation::kBytes;
 
-Status open(HandleCache& cache, const SharedAllocation& shared, std::byte*& start,
+Status open(HandleCache& cache, const SharedAllocation& shared, device::PointerInfo& memory,
             Opening opening = Opening::allowed) {
   return cache.open(device::host_runtime(), 0, shared.handle(), shared.descriptor(), opening,
-                    start);
+                    memory);
 }
 
 TEST(HandleCache, OpensOnceAndClosesWithTheLastUser) {
   HandleCache cache;
   SharedAllocation shared;
   shared.put(42);
-  std::byte* first = nullptr;
-  std::byte* second = nullptr;
+  device::PointerInfo first;
+  device::PointerInfo second;
   ASSERT_OK(open(cache, shared, first));
   ASSERT_OK(open(cache, shared, second));
   EXPECT_EQ(first, second);
-  EXPECT_EQ(42, first_byte(first));
+  EXPECT_EQ(42, first_byte(first.base));
   EXPECT_EQ(1u, cache.handles());
   EXPECT_EQ(kBytes, cache.mapped_bytes());
   EXPECT_OK(cache.close(first));
-  EXPECT_EQ(42, first_byte(second));
+  EXPECT_EQ(42, first_byte(second.base));
   EXPECT_OK(cache.close(second));
   EXPECT_EQ(0u, cache.handles());
   EXPECT_EQ(0u, cache.mapped_bytes());
   device::PointerInfo info;
-  EXPECT_FALSE(device::host_runtime().classify(first, info));
+  EXPECT_FALSE(device::host_runtime().classify(first.base, info));
   EXPECT_CODE(invalid_argument, cache.close(first));
   const HandleCache::Counters counters = cache.counters();
   EXPECT_EQ(1u, counters.hits);
@@ -58,8 +58,8 @@ TEST(HandleCache, OpensOnceAndClosesWithTheLastUser) {
 TEST(HandleCache, ReusesWhatIsOpenAndOpensNothing) {
   HandleCache cache;
   SharedAllocation shared;
-  std::byte* first = nullptr;
-  std::byte* second = nullptr;
+  device::PointerInfo first;
+  device::PointerInfo second;
   EXPECT_CODE(unsupported, open(cache, shared, second, Opening::no));
   EXPECT_EQ(cache.handles(), 0u);
   EXPECT_OK(open(cache, shared, first));
@@ -76,19 +76,19 @@ TEST(HandleCache, AnAddressUsedAgainIsAnotherAllocation) {
   auto before = std::make_unique<SharedAllocation>();
   const std::uint64_t address = before->handle().base;
   before->put(1);
-  std::byte* old = nullptr;
+  device::PointerInfo old;
   ASSERT_OK(open(cache, *before, old));
   before.reset();
   SharedAllocation after;
   ASSERT_EQ(address, after.handle().base);
   after.put(2);
-  std::byte* now = nullptr;
+  device::PointerInfo now;
   ASSERT_OK(open(cache, after, now));
-  EXPECT_EQ(2, first_byte(now));
-  EXPECT_EQ(1, first_byte(old));
+  EXPECT_EQ(2, first_byte(now.base));
+  EXPECT_EQ(1, first_byte(old.base));
   EXPECT_EQ(2u, cache.handles());
   EXPECT_OK(cache.close(old));
-  EXPECT_EQ(2, first_byte(now));
+  EXPECT_EQ(2, first_byte(now.base));
   EXPECT_OK(cache.close(now));
 }
 
@@ -97,29 +97,29 @@ TEST(HandleCache, KeepsItsLimits) {
        {HandleCache::Limits{.handles = 2}, HandleCache::Limits{.mapped_bytes = 2 * kBytes}}) {
     HandleCache cache(limits);
     const SharedAllocation a, b, c;
-    std::byte* starts[3] = {};
-    ASSERT_OK(open(cache, a, starts[0]));
-    ASSERT_OK(open(cache, b, starts[1]));
-    EXPECT_CODE(unsupported, open(cache, c, starts[2]));
+    device::PointerInfo opened[3];
+    ASSERT_OK(open(cache, a, opened[0]));
+    ASSERT_OK(open(cache, b, opened[1]));
+    EXPECT_CODE(unsupported, open(cache, c, opened[2]));
     EXPECT_EQ(1u, cache.counters().refusals);
-    EXPECT_OK(cache.close(starts[0]));
-    EXPECT_OK(open(cache, c, starts[2]));
-    EXPECT_OK(cache.close(starts[1]));
-    EXPECT_OK(cache.close(starts[2]));
+    EXPECT_OK(cache.close(opened[0]));
+    EXPECT_OK(open(cache, c, opened[2]));
+    EXPECT_OK(cache.close(opened[1]));
+    EXPECT_OK(cache.close(opened[2]));
   }
 }
 
 TEST(HandleCache, WhatCannotBeOpenedIsRefusedAndForgotten) {
   HandleCache cache;
   const SharedAllocation shared;
-  std::byte* start = nullptr;
+  device::PointerInfo memory;
   EXPECT_FALSE(
-      cache.open(device::host_runtime(), 0, shared.handle(), Descriptor(), Opening::allowed, start)
+      cache.open(device::host_runtime(), 0, shared.handle(), Descriptor(), Opening::allowed, memory)
           .ok());
   EXPECT_EQ(1u, cache.counters().refusals);
   EXPECT_EQ(0u, cache.handles());
-  EXPECT_OK(open(cache, shared, start));
-  EXPECT_OK(cache.close(start));
+  EXPECT_OK(open(cache, shared, memory));
+  EXPECT_OK(cache.close(memory));
 }
 
 }  // namespace

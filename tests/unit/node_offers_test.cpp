@@ -252,6 +252,46 @@ std::int32_t lend(node::Offers& mine, const Buffer& buffer) {
   return offer;
 }
 
+// A message lies in the buffer when another one is to go from there to somebody else.
+TEST(Offers, AReaderWhoseProcessHasEndedIsNoMatterOfTheOthers) {
+  constexpr int kRanks = 4;
+  std::vector<node::DescriptorPort> ports(kRanks - 1);
+  std::vector<node::PortAddress> addresses;
+  for (node::DescriptorPort& port : ports) {
+    ASSERT_OK(port.open());
+    addresses.push_back(port.address());
+  }
+  addresses.push_back({.process = 1, .port = 1});  // nobody has such a socket
+  int number = -1;
+  ASSERT_OK(node::own_bell(number));
+  std::shared_ptr<const node::Bell> bell;
+  ASSERT_OK(node::bell_of(addresses[0].process, node::Descriptor(::dup(number)), bell));
+  std::vector<node::Board> shared(node::Offers::shared_bytes(kRanks) / sizeof(node::Board) + 1);
+  node::Offers ranks[kRanks - 1];
+  for (std::size_t rank = 0; rank < ports.size(); ++rank)
+    ranks[rank].attach(shared.data(), static_cast<int>(rank), device::host_runtime(), 0, nullptr,
+                       ports[rank], addresses, {kRanks, bell});
+  const Buffer buffer(100);
+  const device::PointerInfo memory = buffer.end(1).memory;
+  std::int32_t offer = -1;
+  const auto is_lent_to = [&](int reader) {
+    ranks[0].take_call();
+    return ranks[0].use(memory, reader, offer);
+  };
+  for (unsigned uses = 0; uses < node::Offers::kUsesBeforeOffer; ++uses)
+    EXPECT_FALSE(is_lent_to(1));
+  ranks[1].tend();
+  ASSERT_TRUE(is_lent_to(1));
+  ranks[0].hold(offer);
+  EXPECT_FALSE(is_lent_to(2));
+  for (node::Offers& rank : ranks) rank.tend();
+  EXPECT_NE(nullptr, ranks[1].find(0, {offer, 0}, ranks[0].generation(offer)));
+  EXPECT_TRUE(is_lent_to(2));
+  EXPECT_FALSE(is_lent_to(3));
+  EXPECT_TRUE(is_lent_to(1));
+  ranks[0].let_go(offer);
+}
+
 // What was withdrawn may still be looked at by a peer that has not called since.
 TEST(Offers, ASlotIsUsedAgainOnceAllHaveSeenThatItWasWithdrawn) {
   NodeWorld world(2, kRegionBytes, 12);

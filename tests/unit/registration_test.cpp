@@ -84,6 +84,40 @@ TEST(Registration, WhatCannotBeExportedIsNotMade) {
   EXPECT_CODE(unsupported, handle.put(std::vector<std::byte>(MemoryHandle::kBytesMax + 1)));
 }
 
+// As of a vendor that does not number its allocations.
+class RuntimeWithoutIds final : public test::ForwardingRuntime {
+  bool classify(const void* pointer, device::PointerInfo& info) noexcept override {
+    const bool is_known = ForwardingRuntime::classify(pointer, info);
+    info.runtime = this;
+    info.buffer_id = 0;
+    return is_known;
+  }
+};
+
+// Another allocation lies at the address of one that was, as after a reset of the device; or nobody
+// could tell them apart.
+TEST(Registration, WhatIsNotThereAnyMoreIsNotMade) {
+  device::DeviceRuntime& runtime = device::host_runtime();
+  void* address = nullptr;
+  ASSERT_OK(runtime.allocate(0, device::MemoryKind::device, 100, address));
+  device::PointerInfo info;
+  ASSERT_TRUE(runtime.classify(address, info));
+  Registration registration;
+  EXPECT_OK(registration.make(runtime, info, 1));
+  RuntimeWithoutIds without_ids;
+  device::PointerInfo unnumbered;
+  ASSERT_TRUE(static_cast<device::DeviceRuntime&>(without_ids).classify(address, unnumbered));
+  EXPECT_CODE(unsupported, registration.make(without_ids, unnumbered, 1));
+  ASSERT_OK(runtime.free(address));
+  EXPECT_CODE(unsupported, registration.make(runtime, info, 1));
+  void* other = nullptr;
+  ASSERT_OK(runtime.allocate(0, device::MemoryKind::device, 100, other));
+  ASSERT_EQ(address, other);
+  EXPECT_CODE(unsupported, registration.make(runtime, info, 1));
+  EXPECT_FALSE(registration.is_made());
+  EXPECT_OK(runtime.free(other));
+}
+
 // Without its descriptor, of another runtime, or of a length that cannot be.
 TEST(Registration, WhatCannotBeOpenedLeavesNothingOpen) {
   const std::size_t handles = handle_cache().handles();

@@ -14,8 +14,9 @@ constexpr std::size_t kSpareMax = 4;
 
 Status lease(const node::Group& group, std::size_t size_bytes, Parcel::Leases& spare,
              node::DeviceLease& lease) {
-  const auto found = std::ranges::find_if(
-      spare, [=](const node::DeviceLease& one) { return one.size_bytes() >= size_bytes; });
+  const auto found = std::ranges::find_if(spare, [=](const node::DeviceLease& one) {
+    return one.size_bytes() >= size_bytes && device::exists(one.segment());
+  });
   if (found == spare.end())
     return node::lease_device_memory(group.runtime(), group.device(), size_bytes,
                                      node::LeaseOf::messages, lease);

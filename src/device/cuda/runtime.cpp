@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string_view>
 
@@ -100,6 +101,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status open_memory(int device, const ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
 
+  std::uint64_t context_life(int device) noexcept override;
   int device_count() override;
   Status default_stream_busy(const PointerInfo& memory, bool& busy) override {
     busy = false;
@@ -123,9 +125,9 @@ class CudaRuntime final : public DeviceRuntime {
   cuda::OpenedMemory opened_memory_;
   cuda::ProgramOrder program_order_;
   std::once_flag init_once_;
-  bool initialised_ = false;  // by us, once
-  std::mutex mutex_;          // guards what follows
-  std::array<bool, 64> primary_kept_{};
+  bool initialised_ = false;                                // by us, once
+  std::mutex mutex_;                                        // for keep_primary
+  std::array<std::atomic<cuda::Context>, 64> primaries_{};  // those kept
 };
 
 // Initialises the driver, as only calls that are asked for a device do.
@@ -305,12 +307,21 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
   ACCORD_TRY(status_of(driver, driver.primary_context_get_state(device, &flags, &is_active),
                        cuda::symbol::primary_context_get_state));
   const auto index = static_cast<std::size_t>(device);
-  if (is_active != 0 && index < primary_kept_.size() && primary_kept_[index]) return Status();
+  if (is_active != 0 && index < primaries_.size() && primaries_[index] != nullptr) return Status();
   cuda::Context context = nullptr;
   ACCORD_TRY(status_of(driver, driver.primary_context_retain(&context, device),
                        cuda::symbol::primary_context_retain));
-  if (index < primary_kept_.size()) primary_kept_[index] = true;
+  if (index < primaries_.size()) primaries_[index] = context;
   return Status();
+}
+
+std::uint64_t CudaRuntime::context_life(int device) noexcept {
+  const auto index = static_cast<std::size_t>(device);
+  const cuda::Context context = index < primaries_.size() ? primaries_[index].load() : nullptr;
+  unsigned long long id = 0;
+  if (context == nullptr || vendor_.driver()->context_get_id(context, &id) != Result::success)
+    return 0;
+  return id;
 }
 
 // AMD's GPUs have kernels of inboxes that are launched for each call.

@@ -196,18 +196,15 @@ Status OpenedMemory::open(const Driver& driver, Device device, const ExportedMem
     return Status(StatusCode::invalid_argument,
                   fmt::format("{} open: no handle of this runtime", driver.runtime));
   }
+  if (handle.origin != Origin::allocation && exported.file_descriptor < 0)
+    return Status(StatusCode::invalid_argument, "open: a handle without its descriptor");
   DevicePointer address = 0;
+  Opened opened;
   if (handle.origin == Origin::allocation) {
     ACCORD_TRY(status_of(driver,
                          driver.ipc_open_handle(&address, handle.ipc, kIpcLazyEnablePeerAccess),
                          symbol::ipc_open_handle));
-    pointer = reinterpret_cast<void*>(address);
-    return Status();
-  }
-  if (exported.file_descriptor < 0)
-    return Status(StatusCode::invalid_argument, "open: a handle without its descriptor");
-  Opened opened;
-  if (handle.origin == Origin::mapping) {
+  } else if (handle.origin == Origin::mapping) {
     opened.mapped_bytes = static_cast<std::size_t>(handle.size_bytes);
     ACCORD_TRY(open_mapping(driver, device, handle, exported.file_descriptor, address));
   } else {
@@ -216,7 +213,7 @@ Status OpenedMemory::open(const Driver& driver, Device device, const ExportedMem
   }
   pointer = reinterpret_cast<void*>(address);
   const std::lock_guard lock(mutex_);
-  opened_[pointer] = opened;
+  opened_[pointer] = opened;  // also over one that a reset of the device has ended
   return Status();
 }
 
@@ -225,17 +222,16 @@ Status OpenedMemory::close(const Driver& driver, void* pointer) {
   Opened opened;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = opened_.find(pointer);
-    if (found == opened_.end())
-      return status_of(driver, driver.ipc_close_handle(address), symbol::ipc_close_handle);
-    opened = found->second;
-    opened_.erase(found);
+    const auto found = opened_.extract(pointer);
+    if (!found.empty()) opened = found.mapped();
   }
   if (opened.pool != nullptr) {
     Status status = status_of(driver, driver.memory_free(address), symbol::memory_free);
     keep_first(status, status_of(driver, driver.pool_destroy(opened.pool), symbol::pool_destroy));
     return status;
   }
+  if (opened.mapped_bytes == 0)
+    return status_of(driver, driver.ipc_close_handle(address), symbol::ipc_close_handle);
   Status status =
       status_of(driver, driver.memory_unmap(address, opened.mapped_bytes), symbol::memory_unmap);
   keep_first(status, status_of(driver, driver.address_free(address, opened.mapped_bytes),

@@ -45,7 +45,7 @@ class OpenedMemory {
   };
 
   std::mutex mutex_;
-  std::map<void*, Opened> opened_;  // by file descriptor
+  std::map<void*, Opened> opened_;
 };
 
 }  // namespace accord::device::cuda
