@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "device/quick_copy.h"
+#include "device/direct_work.h"
 #include "device/registry.h"
 
 namespace accord::core {

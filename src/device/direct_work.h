@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Short work on memory that a device's kernels reach, its own, a peer's or page-locked: copies of
-// runs that go together, or an update of elements. A kernel that stays on the device does it
+// Short work on memory that a device's kernels reach, its own, a peer's or page-locked: copies that
+// go together, or an update of elements. A kernel that stays on the device does it
 // (device/inbox_server.h), since it begins sooner than a copy engine. Knows no vendor.
 #pragma once
 
@@ -15,13 +15,17 @@
 #include "base/status.h"
 #include "device/call_credit.h"
 #include "device/device_runtime.h"
+#include "device/layout_copy.h"
 
 namespace accord::device {
 
 class InboxServer;
 struct InboxTicket;
 
-constexpr std::size_t kDirectCopiesMax = 64;
+constexpr std::size_t kDirectCopiesMax = 64;  // rows of all copies
+// Of all together: from about there on an engine's rate is worth more (2 x H200, half a round trip
+// of 2 MiB: 13 us instead of 18, of 4 MiB as long).
+constexpr std::size_t kDirectCopyBytesMax = std::size_t{2} << 20;
 // Of one element that is compared.
 constexpr std::size_t kDirectElementBytesMax = 16;
 
@@ -42,9 +46,12 @@ constexpr bool has_direct_update(ReduceOp op, Element element) {
   return is_defined(op, element) && kDirectElementBytesMax % element_bytes(element) == 0;
 }
 
+// What of copies that go together such a kernel is asked to do: ACCORD_COPY_KERNEL_BYTES.
+std::size_t direct_copy_bytes() noexcept;
+
 // One of both.
 struct DirectWork {
-  std::span<const Copy> copies = {};  // of one row each; at most kDirectCopiesMax
+  std::span<const Copy> copies = {};  // a server gets them row by row
   const DirectUpdate* update = nullptr;
   // Some of what is written is memory of others than the device.
   bool leaves_device = true;
@@ -70,18 +77,28 @@ class DirectWorker {
   // Does it, and waits for that. `done` says no where it has to go another way, and nothing is
   // done: there is no such kernel, or it is busy.
   Status run(const DirectWork& work, bool& done);
+  // Copies whose ends may be anybody's memory, into this device's or page-locked. `done` says no,
+  // too, where they are too many or too long, or are not all reached.
+  Status copy(std::span<const Copy> copies, bool& done);
 
  private:
   InboxServer* server();
-  Status serve(InboxTicket& ticket, bool& done);
+  bool reaches_all(const InboxServer& server, std::span<const Copy> copies, bool& leaves_device);
+  static Status serve(InboxServer& server, InboxTicket& ticket, bool& done);
 
   DeviceRuntime& runtime_;
   const int device_;
   CallCredit credit_;
-  std::mutex mutex_;  // held while there is work
-  std::once_flag is_opened_;
+  std::mutex mutex_;    // held while there is work
+  std::mutex opening_;  // guards what follows while it changes
+  std::atomic<bool> is_opened_{false};
+  std::atomic<std::uint64_t> life_{0};  // DeviceRuntime::context_life, then
   std::atomic<InboxServer*> server_{nullptr};
   std::atomic<int> sharers_{1};
 };
+
+// Copies a batch between memory of `device` and staging memory so, if it is short and such work
+// comes in rows. False: nothing has been copied.
+bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch);
 
 }  // namespace accord::device

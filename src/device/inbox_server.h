@@ -43,11 +43,8 @@ class InboxServer {
   // Whose inboxes it may write in packets, and may write its own.
   virtual PacketReach packet_reach() const { return {}; }
 
-  // Whether its kernel stays on the device for a while after an exchange, so that the next one
-  // begins sooner than a copy does.
-  virtual bool stays_on_device() const { return true; }
-
-  // Whether it does work on memory alone, too (direct_work.h), by another kernel than exchanges.
+  // Whether it does work on memory alone, too (direct_work.h), by another kernel than exchanges,
+  // which stays on the device for a while, so that the next work begins sooner than a copy does.
   virtual bool does_direct_work() const { return false; }
 
   // Whether src and dst may lie there: device memory of this runtime and the server's device.

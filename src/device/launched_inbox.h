@@ -67,7 +67,6 @@ class Server final : public InboxServer {
 
   // No kernel keeps others from running for longer than it looks for its data.
   KernelPlace kernel_place() const override { return {}; }
-  bool stays_on_device() const override { return false; }
   bool reaches(const PointerInfo& memory) const override {
     return memory.context == nullptr || memory.context == context_;
   }

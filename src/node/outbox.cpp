@@ -17,6 +17,7 @@ bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
   const std::lock_guard locked(mutex_);
   if (!is_attached()) {
     group_->attach(runtime, device);
+    worker_ = &device::DirectWorker::of(runtime, device);
     const device::KernelPlace kernels = runtime.kernel_place(device);
     OutboxBoard& board = group_->outbox(group_->rank());
     board.kernel_server.store(kernels.server, std::memory_order_relaxed);
@@ -39,12 +40,17 @@ void Outbox::look_for_turns() noexcept {
                                .turn_us = board.kernel_turn_us.load(std::memory_order_relaxed)};
   };
   const device::KernelPlace mine = place(group_->rank());
+  int sharers = 1;
   for (int rank = 0; rank < group_->size(); ++rank) {
-    if (rank == group_->rank() || !device::takes_long_turns(mine, place(rank))) continue;
+    const device::KernelPlace its = place(rank);
+    if (rank == group_->rank() || its.device != mine.device) continue;
+    ++sharers;
+    if (!device::takes_long_turns(mine, its)) continue;
     takes_turns_.store(true, std::memory_order_relaxed);
     runtime().expect_turns(device());
     return;
   }
+  if (mine.device != 0) worker_->share_with(sharers);
 }
 
 device::DeviceRuntime& Outbox::runtime() const noexcept { return group_->runtime(); }

@@ -26,8 +26,8 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "device/direct_work.h"
 #include "device/layout_copy.h"
-#include "device/quick_copy.h"
 #include "device/runs.h"
 #include "node/device_pool.h"
 #include "node/offers.h"
@@ -283,8 +283,9 @@ class Outbox final : public Lender {
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
   // Within the device of this rank or from a peer's, each one run of bytes. Waits for that.
   Status copy(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
-  // The same without waiting: the ticket is polled with the runtime's copy_done.
-  Status begin_copies(const device::CopyBatch& copies, Fetch how, device::CopyTicket& ticket);
+  // The same without waiting, of some messages: the ticket is polled with the runtime's copy_done.
+  Status begin_copies(const device::CopyBatch& copies, std::size_t messages, Fetch how,
+                      device::CopyTicket& ticket);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
   // The same of one of whose header only this has arrived; no effect where it is no ticket.
@@ -360,7 +361,8 @@ class Outbox final : public Lender {
   bool is_window() const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
   bool is_better_together(std::size_t size_bytes) const noexcept;
-  Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
+  Status copy_quickly(std::span<const device::Copy> copies, std::size_t messages, Fetch how,
+                      bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
   bool is_over(std::uint16_t number);
   void reclaim_for(bool is_lent);
@@ -390,8 +392,8 @@ class Outbox final : public Lender {
   std::vector<Own> own_;
   WaitingByPlace lent_out_;  // or spilled: each has room in the spill
   std::size_t next_spill_bytes_ = 0;
-  unsigned lent_since_look_ = 0;  // whether those before are over
-  device::QuickCopy quick_copy_;
+  unsigned lent_since_look_ = 0;            // whether those before are over
+  device::DirectWorker* worker_ = nullptr;  // of its device, once it is attached
   std::atomic<std::uint32_t> known_attached_{0};
   std::atomic<bool> takes_turns_{false};  // on its device, with another rank of the node
   std::atomic<Clock::rep> last_wish_{0};  // for a quick copy

@@ -165,8 +165,8 @@ bool FetchBatch::may_grow(std::size_t seen) const noexcept {
 void FetchBatch::begin() {
   const bool by_engine = std::ranges::any_of(
       headers_, [](const MessageHeader& header) { return header.fetch == node::Fetch::by_engine; });
-  status_ = outbox_.begin_copies(copies_, by_engine ? node::Fetch::by_engine : node::Fetch::by_size,
-                                 ticket_);
+  status_ = outbox_.begin_copies(
+      copies_, headers_.size(), by_engine ? node::Fetch::by_engine : node::Fetch::by_size, ticket_);
 }
 
 Status FetchBatch::poll(bool& done) {

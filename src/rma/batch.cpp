@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/config.h"
-
 namespace accord::rma {
 
 // A ticket has to be driven to its end.
@@ -83,8 +81,8 @@ Status Batch::take(const Place& to, const Place& from, bool& is_taken) {
 
 void Batch::collect(const End& to, const End& from) {
   const bool is_wanted = worker_ != nullptr && worker_->is_wanted();
-  is_short_ = is_short_ && is_wanted && size_of(to.pieces) <= config().copy_kernel_bytes &&
-              is_reached(to) && is_reached(from);
+  is_short_ = is_short_ && is_wanted && size_of(to.pieces) <= short_bytes() && is_reached(to) &&
+              is_reached(from);
   const device::PointerInfo& target = to.place.where;
   const device::PointerInfo& source = from.place.where;
   const Allocations allocations{.to = target.base,
@@ -129,7 +127,8 @@ Status Batch::issue(bool is_last) {
   waiting_bytes_ = 0;
   last_ = {};
   bool done = batch.empty();
-  if (is_short && !done) ACCORD_TRY(by_kernel(batch.plain.copies(), done));
+  if (is_short && !done)
+    ACCORD_TRY(worker_->run({.copies = batch.plain.copies(), .leaves_device = has_puts_}, done));
   has_puts_ = false;
   if (done) return {};
   if (is_last && begun_.empty()) return runtime_->copy_batch(device_, batch);
@@ -138,19 +137,6 @@ Status Batch::issue(bool is_last) {
   ACCORD_TRY(runtime_->batch_begin(device_, batch, ticket));
   if (ticket.handle != nullptr) begun_.push_back(ticket);
   return {};
-}
-
-// Row by row.
-Status Batch::by_kernel(const std::vector<device::Copy>& copies, bool& done) {
-  std::vector<device::Copy> rows;
-  rows.reserve(kCopiesMax);
-  for (const device::Copy& copy : copies)
-    for (std::size_t row = 0; row < copy.rows; ++row)
-      rows.push_back({.dst = core::at(static_cast<std::byte*>(copy.dst),
-                                      static_cast<std::ptrdiff_t>(row * copy.dst_pitch_bytes)),
-                      .src = static_cast<const std::byte*>(copy.src) + row * copy.src_pitch_bytes,
-                      .row_bytes = copy.row_bytes});
-  return worker_->run({.copies = rows, .leaves_device = has_puts_}, done);
 }
 
 Status Batch::poll(bool& done) {

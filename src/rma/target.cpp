@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/config.h"
-
 namespace accord::rma {
 
 void Attached::add(const void* base, std::uint64_t size_bytes) {
@@ -154,8 +152,7 @@ Status Target::update_at_once(const Update& update, const Piece& elements, const
                               const End* compare, const End* result, bool& done) const {
   done = false;
   const auto size_bytes = static_cast<std::size_t>(elements.length_bytes);
-  if (worker_ == nullptr || size_bytes > config().copy_kernel_bytes || !worker_->is_wanted())
-    return {};
+  if (worker_ == nullptr || size_bytes > short_bytes() || !worker_->is_wanted()) return {};
   device::DirectUpdate work{.target = address_in(memory_, elements.offset_bytes),
                             .size_bytes = size_bytes};
   if (!set_operation(update, *memory_.where.runtime, work) ||

@@ -27,7 +27,6 @@
 #include "coll/pairs/pairwise_exchange.h"
 #include "coll/pairs/two_level_pairs.h"
 #include "coll/select/selection.h"
-#include "device/quick_copy.h"
 #include "node/node_number.h"
 #include "preload/shim_abi.h"
 #include "shim/check.h"
@@ -483,7 +482,6 @@ void stop_runtime() {
   coll::TwoLevelExchange::report();
   coll::TwoLevelPairs::report();
   leave_messages();
-  device::end_quick_staging();
   here.port.world_model = false;
   close_partitioned();
   close_wires();

@@ -284,8 +284,8 @@ def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 
-    by_size = {size: explained(size)["algorithm"] for size in ("4", "64K", "1M")}
-    assert by_size == {"4": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
+    by_size = {size: explained(size)["algorithm"] for size in ("4", "64K", "4M")}
+    assert by_size == {"4": "staged", "64K": "copy-kernel", "4M": "copy-engine"}
     answer = explained("64K", "--info", "send:copy-engine")
     assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "info")
     answer = explained("64K", "--info", "copy-engine")

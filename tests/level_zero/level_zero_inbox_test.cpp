@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "../unit/inbox_calls.h"
+#include "device/direct_work.h"
 #include "device/reduce_functions.h"
 #include "device/reduce_on_host.h"
 #include "driver_control.h"
-#include "device/quick_copy.h"
 
 namespace accord::device {
 DeviceRuntime& level_zero_runtime();
@@ -284,10 +284,9 @@ TEST_F(LevelZeroInbox, keeps_nothing) {
 
 // A launch takes no less than a copy does.
 TEST_F(LevelZeroInbox, does_not_fetch_messages) {
-  device::QuickCopy quick;
+  const device::Copy copy{.dst = ranks_[0].dst(), .src = ranks_[0].src(), .row_bytes = 100};
   bool done = true;
-  ASSERT_OK(quick.run(runtime(), 0,
-                      {.dst = ranks_[0].dst(), .src = ranks_[0].src(), .row_bytes = 100}, done));
+  ASSERT_OK(device::DirectWorker::of(runtime(), 0).copy({&copy, 1}, done));
   EXPECT_FALSE(done);
 }
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <random>
 
-#include "base/config.h"
 #include "cuda_fixture.h"
 #include "device/cuda/copy_list.h"
 
@@ -97,7 +96,7 @@ TEST_F(CudaCopyList, takes_one_launch_between_devices_for_short_ones) {
   int access = 0;
   ASSERT_CUDA(test::driver().device_can_access_peer(&access, 0, 1));
   if (access == 0) GTEST_SKIP() << "devices that cannot address each other";
-  const std::size_t most_bytes = config().copy_kernel_bytes;
+  constexpr std::size_t most_bytes = std::size_t{256} << 10;
   const std::size_t size_bytes = most_bytes + 1000;
   void* far = nullptr;
   ASSERT_OK(runtime_.allocate(1, MemoryKind::device, size_bytes, far));

@@ -70,6 +70,28 @@ TEST_F(CudaDirect, copies_go_together_whatever_their_number_and_place) {
   }
 }
 
+// As messages within a node are fetched.
+TEST_F(CudaDirect, whatever_is_reached_is_copied) {
+  DirectWorker& worker = DirectWorker::of(cuda_runtime(), 0);
+  const auto copies = [&](void* dst, const void* src, std::size_t size_bytes) {
+    const Copy copy{.dst = dst, .src = src, .row_bytes = size_bytes};
+    bool done = false;
+    EXPECT_OK(worker.copy({&copy, 1}, done));
+    return done;
+  };
+  for (const std::size_t size_bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{8193},
+                                       std::min(device::direct_copy_bytes(), kLaneBytes - 4)}) {
+    const auto data = pattern(size_bytes, static_cast<unsigned>(size_bytes));
+    ASSERT_OK(copy_one(rig_.src() + 4, data.data(), size_bytes));
+    EXPECT_TRUE(copies(rig_.dst(), rig_.src() + 4, size_bytes));
+    EXPECT_EQ(data, contents(rig_.dst(), size_bytes));
+  }
+  device::PointerInfo to;
+  ASSERT_TRUE(cuda_runtime().classify(rig_.dst(), to));
+  EXPECT_FALSE(
+      copies(static_cast<std::byte*>(to.base) + to.size_bytes - 1, rig_.src(), std::size_t{2}));
+}
+
 TEST_F(CudaDirect, elements_are_combined_and_what_was_there_is_told) {
   constexpr std::size_t kCount = 3001;
   std::vector<std::int64_t> there(kCount);

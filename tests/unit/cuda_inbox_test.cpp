@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cuda_inbox_rig.h"
-#include "device/quick_copy.h"
+#include "device/direct_work.h"
 #include "device/staging_pool.h"
 #include "fake_cuda_control.h"
 
@@ -112,30 +112,6 @@ TEST_F(CudaInbox, kernels_of_many_processes_find_room_side_by_side) {
   EXPECT_EQ(8u, blocks_with(1, 1 << 20));  // those do not go away
   EXPECT_EQ(1u, blocks_with(17, 1 << 20));
   EXPECT_EQ(1u, blocks_with(200, 100));
-}
-
-// As messages within a node are fetched (device/quick_copy.h).
-TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
-  device::QuickCopy quick;
-  for (const std::size_t size_bytes :
-       {std::size_t{1}, std::size_t{4096}, std::size_t{8193}, device::QuickCopy::kBytesMax - 4}) {
-    const auto data = pattern(size_bytes, static_cast<unsigned>(size_bytes));
-    ASSERT_OK(copy_one(rig_.src() + 4, data.data(), size_bytes));
-    bool done = false;
-    ASSERT_OK(quick.run(cuda_runtime(), 0,
-                        {.dst = rig_.dst(), .src = rig_.src() + 4, .row_bytes = size_bytes}, done));
-    EXPECT_TRUE(done);
-    EXPECT_EQ(data, contents(rig_.dst(), size_bytes));
-  }
-  device::PointerInfo to;
-  ASSERT_TRUE(cuda_runtime().classify(rig_.dst(), to));
-  bool done = true;
-  ASSERT_OK(quick.run(cuda_runtime(), 0,
-                      {.dst = static_cast<std::byte*>(to.base) + to.size_bytes - 1,
-                       .src = rig_.src(),
-                       .row_bytes = 2},
-                      done));
-  EXPECT_FALSE(done);
 }
 
 // As the steps of a program bring them, with gaps: rows of eight are worth a kernel, pairs are not.

@@ -346,31 +346,36 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
   EXPECT_TRUE(fetched_quickly(8192));
 }
 
-// A launch takes longer than two short ones by a kernel that is there.
-TEST(Outbox, HasTheKernelCopyTwoShortMessagesOneAfterTheOther) {
-  constexpr std::size_t kLongBytes = (std::size_t{64} << 10) + 1;
-  constexpr std::size_t kStepBytes = kLongBytes + 1;
+// A launch takes longer than what a kernel that is there copies at once.
+TEST(Outbox, HasTheKernelCopySeveralMessagesTogether) {
+  constexpr std::size_t kMessages = 4;
+  const std::size_t long_bytes = device::direct_copy_bytes() / kMessages + 1;
   Processes ranks(2);
   ranks.introduce();
-  Buffer from(5 * kStepBytes);
-  const Buffer to(5 * kStepBytes);
-  const auto fetched_quickly = [&](std::size_t copies, std::size_t size_bytes) {
+  Buffer from(2 * kMessages * long_bytes);
+  const Buffer to(from.size_bytes());
+  const Bytes sent = counted(3, from.size_bytes());
+  const auto at = [](std::size_t offset) { return static_cast<std::ptrdiff_t>(offset); };
+  const auto fetched_quickly = [&](std::size_t size_bytes) {
     device::CopyBatch batch;
-    for (std::size_t i = 0; i < copies; ++i)
-      batch.plain.append(static_cast<std::byte*>(to.address()) + i * i * kStepBytes,
-                         static_cast<const std::byte*>(from.address()) + i * i * kStepBytes,
+    for (std::size_t i = 0; i < kMessages; ++i)
+      batch.plain.append(static_cast<std::byte*>(to.address()) + 2 * i * size_bytes,
+                         static_cast<const std::byte*>(from.address()) + 2 * i * size_bytes,
                          size_bytes);
     const auto before = ranks[1].counters().quick;
     device::CopyTicket ticket;
-    EXPECT_OK(ranks[1].begin_copies(batch, node::Fetch::by_size, ticket));
+    EXPECT_OK(ranks[1].begin_copies(batch, kMessages, node::Fetch::by_size, ticket));
     for (bool done = false; !done;) EXPECT_OK(ranks[1].runtime().copy_done(ticket, done));
+    const Bytes got = to.read(to.size_bytes());
+    for (std::size_t i = 0; i < kMessages; ++i)
+      EXPECT_TRUE(std::equal(got.begin() + at(2 * i * size_bytes),
+                             got.begin() + at((2 * i + 1) * size_bytes),
+                             sent.begin() + at(2 * i * size_bytes)));
     return ranks[1].counters().quick - before;
   };
-  from.write(counted(3, 5 * kStepBytes));
-  EXPECT_EQ(2u, fetched_quickly(2, 8192));
-  EXPECT_EQ(counted(3, 8192), to.read(8192));
-  EXPECT_EQ(0u, fetched_quickly(3, 8192));
-  EXPECT_EQ(0u, fetched_quickly(2, kLongBytes));
+  from.write(sent);
+  EXPECT_EQ(kMessages, fetched_quickly(2000));
+  EXPECT_EQ(0u, fetched_quickly(long_bytes));
 }
 
 // As where two processes share a GPU without a server for their kernels.

@@ -190,11 +190,11 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   };
   EXPECT_EQ(by(7), "staged");
   EXPECT_EQ(by(8), "copy-kernel");
-  EXPECT_EQ(by(256 * kKiB), "copy-kernel");
-  EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
+  EXPECT_EQ(by(2 * kMiB), "copy-kernel");
+  EXPECT_EQ(by(2 * kMiB + 1), "copy-engine");
   EXPECT_EQ(by(7, MessageWay::engine), "staged");
   EXPECT_EQ(by(8, MessageWay::engine), "copy-engine");
-  EXPECT_EQ(by(kMiB, MessageWay::kernel), "copy-engine");
+  EXPECT_EQ(by(4 * kMiB, MessageWay::kernel), "copy-engine");
   EXPECT_EQ(by(kMiB, MessageWay::staged), "staged");
 
   const Table table = understood(messages_text(

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/config.h"
-#include "device/quick_copy.h"
+#include "device/direct_work.h"
 #include "device/registry.h"
 #include "node/outbox.h"
 
@@ -181,9 +181,8 @@ MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
     if (size_bytes < config().p2p_bytes) return MessageWay::staged;
     way = MessageWay::kernel;
   }
-  const std::size_t most_bytes =
-      std::min<std::size_t>(config().copy_kernel_bytes, device::QuickCopy::kBytesMax);
-  return way == MessageWay::kernel && size_bytes > most_bytes ? MessageWay::engine : way;
+  return way == MessageWay::kernel && size_bytes > device::direct_copy_bytes() ? MessageWay::engine
+                                                                               : way;
 }
 
 namespace {

@@ -30,8 +30,10 @@ bool may_be_listed(const Driver& driver, std::span<const Copy> copies) {
 // H200: 64 puts of 256 KiB 154 GB/s instead of 118, windows of messages, in lists of few, no more).
 Reach reach_of(std::span<const Copy> copies) {
   constexpr std::size_t kCopiesMin = 4;
-  const bool are_short = std::ranges::all_of(
-      copies, [](const Copy& copy) { return copy.row_bytes <= config().copy_kernel_bytes; });
+  constexpr std::size_t kShortBytes = std::size_t{256} << 10;
+  const std::size_t most_bytes = std::min<std::size_t>(config().copy_kernel_bytes, kShortBytes);
+  const bool are_short =
+      std::ranges::all_of(copies, [&](const Copy& copy) { return copy.row_bytes <= most_bytes; });
   return copies.size() >= kCopiesMin && are_short ? Reach::devices : Reach::device;
 }
 
