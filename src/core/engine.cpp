@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/log.h"
+#include "base/thread.h"
 #include "core/blocking_calls.h"
 #include "device/own_memory.h"
 #include "node/group.h"
@@ -269,7 +271,12 @@ void Engine::leave_blocking() noexcept {
 void Engine::wake_thread() {
   if (port_.progress_elsewhere()) return;
   const std::lock_guard<std::mutex> locked(thread_mutex_);
-  if (!thread_.joinable() && !thread_stop_) thread_ = std::thread([this] { run_thread(); });
+  if (!thread_.joinable() && !thread_stop_) {
+    const Status started = start_thread(thread_, [this] { run_thread(); });
+    static bool is_told = false;
+    if (!started.ok() && !std::exchange(is_told, true))
+      log::warn("nothing makes progress while calls block: {}", started.message());
+  }
   thread_wake_.notify_one();
 }
 

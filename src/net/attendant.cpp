@@ -3,13 +3,12 @@
 #include "net/attendant.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <chrono>
 #include <iterator>
 
+#include "base/thread.h"
 #include "net/proxy_port.h"
 
 namespace accord::net {
@@ -23,18 +22,15 @@ constexpr int kSleepMs = 100;
 
 }  // namespace
 
-Attendant::Attendant(Worker& worker, std::function<bool()> serve)
-    : worker_(worker), serve_(std::move(serve)) {
-  // Signals are the program's, for threads of its own.
-  sigset_t all;
-  sigset_t before;
-  (void)::sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+Status Attendant::start(Worker& worker, std::unique_ptr<Attendant>& made) {
+  std::unique_ptr<Attendant> started(new Attendant(worker));
+  ACCORD_TRY(start_thread(started->thread_, [own = started.get()] { own->run(); }));
+  made = std::move(started);
+  return {};
 }
 
 Attendant::~Attendant() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard locked(mutex_);
     is_stopping_ = true;
@@ -42,6 +38,11 @@ Attendant::~Attendant() {
   wake_.notify_one();
   worker_.wake();
   thread_.join();
+}
+
+void Attendant::attend(std::function<bool()> serve) {
+  serve_ = std::move(serve);
+  resume();
 }
 
 void Attendant::resume() noexcept {

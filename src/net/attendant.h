@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -18,12 +19,15 @@ namespace accord::net {
 
 class Attendant {
  public:
-  // `serve` goes on with what is under way, progress of the worker included, and says whether it is
-  // to be called again soon though nothing comes. Both outlive it.
-  Attendant(Worker& worker, std::function<bool()> serve);
+  // Its thread does nothing before attend(). The worker outlives it.
+  static Status start(Worker& worker, std::unique_ptr<Attendant>& made);
   ~Attendant();
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
+
+  // Once. `serve` goes on with what is under way, progress of the worker included, and says whether
+  // it is to be called again soon though nothing comes. It outlives this object.
+  void attend(std::function<bool()> serve);
 
   // From now on it wakes for this one, too, which outlives it, and which serve goes on with.
   void also(Worker& worker) noexcept {
@@ -43,14 +47,15 @@ class Attendant {
   };
 
  private:
+  explicit Attendant(Worker& worker) : worker_(worker) {}
   void run();
   void sleep();
   void resume() noexcept;
 
   Worker& worker_;
   std::atomic<Worker*> also_{nullptr};
-  const std::function<bool()> serve_;
-  std::atomic<int> relieved_{0};
+  std::function<bool()> serve_;
+  std::atomic<int> relieved_{1};  // by nobody, until attend()
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_stopping_ = false;

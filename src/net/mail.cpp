@@ -29,8 +29,8 @@ Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
 
 }  // namespace
 
-Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
-           const Options& options)
+Mail::Mail(std::unique_ptr<Worker> worker, std::unique_ptr<Attendant> attendant,
+           std::vector<std::vector<std::byte>> addresses, const Options& options)
     : worker_(std::move(worker)),
       addresses_(std::move(addresses)),
       rank_(options.rank),
@@ -40,7 +40,8 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       invitations_(addresses_.size()),
       greetings_(addresses_.size()),
       sending_(addresses_.size()),
-      failed_(addresses_.size()) {
+      failed_(addresses_.size()),
+      attendant_(std::move(attendant)) {
   freight_.emplace(*worker_,
                    Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
                                    .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
@@ -48,7 +49,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
                                                 static_cast<std::size_t>(config().proxy_chunks)},
                    "rank " + std::to_string(rank_));
   worker_->listen(kKind, [this](Bytes message) { read(message); });
-  attendant_.emplace(*worker_, [this] { return progress(); });
+  attendant_->attend([this] { return progress(); });
 }
 
 Mail::~Mail() {

@@ -38,9 +38,9 @@ class Mail {
     std::string transports = {};
     JobKey key = {};  // as the worker has it
   };
-  // `addresses`: of the workers of all ranks.
-  Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
-       const Options& options);
+  // `attendant`: that worker's. `addresses`: of the workers of all ranks.
+  Mail(std::unique_ptr<Worker> worker, std::unique_ptr<Attendant> attendant,
+       std::vector<std::vector<std::byte>> addresses, const Options& options);
   // Once no peer fetches anything any more.
   ~Mail();
   Mail(const Mail&) = delete;
@@ -173,7 +173,7 @@ class Mail {
   device::DeviceRuntime* runtime_ = nullptr;  // whose device UCX may work for
   int device_ = -1;
   Counters counters_;
-  std::optional<Attendant> attendant_;
+  std::unique_ptr<Attendant> attendant_;
 };
 
 }  // namespace accord::net

@@ -2,9 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "proxy/port.h"
 
-#include <signal.h>
-
 #include "base/log.h"
+#include "base/thread.h"
 #include "device/registry.h"
 #include "node/registration.h"
 
@@ -40,27 +39,27 @@ Status Port::bring_pool(device::DeviceRuntime* runtime) {
   return {};
 }
 
-// Signals are the program's, for threads of its own.
 Status Port::await(Coming& coming, Status (Port::*bring)(device::DeviceRuntime*),
                    device::DeviceRuntime* runtime, bool& is_here) {
   using Stage = Coming::Stage;
   is_here = coming.is_here();
+  if (coming.stage == Stage::unused) {
+    coming.stage = Stage::coming;
+    Status started = start_thread(coming.thread, [this, &coming, bring, runtime] {
+      Status status = (this->*bring)(runtime);
+      const std::lock_guard locked(mutex_);
+      end(coming, std::move(status));
+    });
+    if (!started.ok()) end(coming, std::move(started));
+  }
   if (coming.stage == Stage::failed) return {StatusCode::unsupported, coming.why_failed.message()};
-  if (coming.stage != Stage::unused) return {};
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
-  coming.stage = Stage::coming;
-  coming.thread = std::thread([this, &coming, bring, runtime] {
-    Status status = (this->*bring)(runtime);
-    if (!status.ok()) log::info("proxy: messages go without one: {}", status.message());
-    const std::lock_guard locked(mutex_);
-    coming.stage = status.ok() ? Stage::here : Stage::failed;
-    coming.why_failed = std::move(status);
-  });
-  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
+}
+
+void Port::end(Coming& coming, Status status) {
+  if (!status.ok()) log::info("proxy: messages go without one: {}", status.message());
+  coming.stage = status.ok() ? Coming::Stage::here : Coming::Stage::failed;
+  coming.why_failed = std::move(status);
 }
 
 Status Port::await(Service service, device::DeviceRuntime* runtime, bool& is_here) {

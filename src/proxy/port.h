@@ -55,6 +55,8 @@ class Port final : public net::ProxyPort {
   // Whether it has come, asking for it; unsupported, if it will not. Under the mutex.
   Status await(Coming& coming, Status (Port::*bring)(device::DeviceRuntime*),
                device::DeviceRuntime* runtime, bool& is_here);
+  // It has come, or will not. Under the mutex.
+  static void end(Coming& coming, Status status);
   // All that a service needs, one after the other.
   Status await(Service service, device::DeviceRuntime* runtime, bool& is_here);
   Status bring_proxy(device::DeviceRuntime*);

@@ -111,14 +111,15 @@ Status join(Net& here) {
   Secrets secrets;
   ACCORD_TRY(choose(secrets));
   std::unique_ptr<net::Worker> worker;
-  const Status opened =
-      net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
-                         .transports = or_nothing(config().ucx_tls),
-                         .key = secrets.key,
-                         .patience = std::chrono::seconds(config().peer_timeout_s)},
-                        worker);
+  Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
+                                     .transports = or_nothing(config().ucx_tls),
+                                     .key = secrets.key,
+                                     .patience = std::chrono::seconds(config().peer_timeout_s)},
+                                    worker);
+  std::unique_ptr<net::Attendant> attendant;
+  if (opened.ok()) opened = net::Attendant::start(*worker, attendant);
   std::vector<std::vector<std::byte>> addresses(here.nodes.size());
-  ACCORD_TRY(gather(worker ? worker->address() : net::Bytes(), addresses));
+  ACCORD_TRY(gather(attendant ? worker->address() : net::Bytes(), addresses));
   const auto lacking =
       std::ranges::find_if(addresses, [](const auto& address) { return address.empty(); });
   if (lacking != addresses.end()) here.speaks = lacking - addresses.begin() == here.rank;
@@ -127,7 +128,7 @@ Status join(Net& here) {
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
   const auto rank = static_cast<std::uint32_t>(here.rank);
   stand_at_proxy(here, secrets);
-  here.mail.emplace(std::move(worker), std::move(addresses),
+  here.mail.emplace(std::move(worker), std::move(attendant), std::move(addresses),
                     net::Mail::Options{.rank = rank,
                                        .kept_bytes_max = config().outbox_bytes,
                                        .host_devices = other_host_devices(),

@@ -34,7 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto made = std::make_unique<fuzz::FakeWorker>();
   fuzz::FakeWorker& worker = *made;
   const std::vector<std::byte> address(8);
-  Mail mail(std::move(made), {address, address}, {.rank = 0, .kept_bytes_max = 1 << 20});
+  std::unique_ptr<net::Attendant> attendant;
+  FUZZ_CHECK(net::Attendant::start(worker, attendant).ok());
+  Mail mail(std::move(made), std::move(attendant), {address, address},
+            {.rank = 0, .kept_bytes_max = 1 << 20});
 
   const auto number = mail.post(kPeer, design, memory_of(first));
   FUZZ_CHECK(number.has_value());

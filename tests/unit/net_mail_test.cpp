@@ -4,6 +4,7 @@
 // Messages by number between two processes: how they are fetched, what becomes of the sender's
 // buffer, and what both ends learn of errors.
 #include "net_ranks.h"
+#include "no_threads.h"
 
 namespace accord::test {
 namespace {
@@ -54,6 +55,19 @@ TEST_F(NetMail, a_message_is_fetched_while_its_sender_is_elsewhere) {
         (void)rank.hear();
         return fetched && bytes == pattern(kLong, 3);
       });
+}
+
+// Such a rank takes no part.
+TEST_F(NetMail, a_rank_without_a_thread_is_told_so) {
+  run(
+      [](End& end) {
+        const NoThreads scarce;
+        std::unique_ptr<net::Attendant> attendant;
+        EXPECT_CODE(no_memory, net::Attendant::start(*end.worker, attendant));
+        EXPECT_EQ(nullptr, attendant);
+        EXPECT_TRUE(takes_signal(SIGTERM));
+      },
+      [](End&) { return true; });
 }
 
 TEST_F(NetMail, nobody_sends_to_who_does_not_look) {

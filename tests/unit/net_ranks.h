@@ -98,7 +98,9 @@ class MailRank {
     auto addresses = end_.addresses;
     options.rank = 1 - other;
     if (options.rank == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(std::move(end_.worker), std::move(addresses), options);
+    std::unique_ptr<net::Attendant> attendant;
+    if (!net::Attendant::start(*end_.worker, attendant).ok()) ::_exit(4);
+    mail.emplace(std::move(end_.worker), std::move(attendant), std::move(addresses), options);
   }
 
  private:

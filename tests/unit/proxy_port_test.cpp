@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "no_threads.h"
 #include "process_state.h"
 #include "proxy/port.h"
+#include "support.h"
 
 namespace accord::test {
 namespace {
@@ -51,6 +53,16 @@ TEST(ProxyPort, NobodyWaitsForAPoolThatIsAskedFor) {
   EXPECT_TRUE(wait([&] { return !port.take(nullptr, chunk).ok() || chunk.memory != nullptr; }));
   EXPECT_EQ(chunk.memory != nullptr, port.has(Service::chunks, nullptr));
   port.give_back(chunk);
+}
+
+TEST(ProxyPort, WithoutAThreadNoProxyComes) {
+  proxy::Port port({.cookie = 1, .node = 1, .program = "none", .settings = {}},
+                   {.chunk_bytes = 4096, .chunks = 2});
+  const NoThreads scarce;
+  EXPECT_FALSE(port.has(Service::carrying, nullptr));
+  net::ProxyPort::Chunk chunk;
+  EXPECT_CODE(unsupported, port.take(nullptr, chunk));
+  EXPECT_TRUE(takes_signal(SIGTERM));
 }
 
 }  // namespace
