@@ -161,23 +161,14 @@ void Carriage::go_on() {
   if (failed_.ok()) failed_ = begin_parts();
 }
 
-void Carriage::give_up() {
-  if (peer_ == nullptr) return;
-  (void)freight_.tell(*peer_,
-                      {.what = What::end,
-                       .code = static_cast<std::uint32_t>(failed_.code()),
-                       .to = target_.landing},
-                      bytes_of(failed_.message()));
-}
-
 Status Carriage::advance(bool& done) {
   if (peer_ == nullptr && failed_.ok()) failed_ = named(begin());
   if (peer_ != nullptr) keep_first(failed_, named(freight_.worker().await(*peer_)));
   go_on();
   done = failed_.ok() ? put_bytes_ == from_.size_bytes : parts_.empty();
   if (failed_.ok() || !done) return {};
-  give_up();
-  return failed_;
+  done = peer_ == nullptr || freight_.tell_error(*peer_, What::end, target_.landing, failed_);
+  return done ? failed_ : Status();
 }
 
 void Carriage::stop() noexcept {

@@ -57,7 +57,6 @@ class Carriage final : public Transfer, public FreightEnd {
   Status advance(Part& part, bool& is_over);
   void put(Part& part);
   Status named(const Status& status) const;
-  void give_up();
 
   Freight& freight_;
   const std::uint64_t number_;

@@ -33,6 +33,15 @@ Status Freight::tell(Peer& peer, const FreightNote& note, Bytes bytes, Bytes mor
   return worker_.post(peer, kKind, message);
 }
 
+bool Freight::tell_error(Peer& peer, FreightNote::What what, std::uint64_t to, const Status& why) {
+  constexpr std::size_t kReasonBytesMax = 1024;
+  const Bytes text = bytes_of(why.message());
+  return tell(peer, {.what = what, .code = static_cast<std::uint32_t>(why.code()), .to = to},
+              text.first(std::min(text.size(), kReasonBytesMax)))
+             .ok() ||
+         !worker_.await(peer).ok();
+}
+
 void Freight::hear(Bytes message) {
   FreightNote note;
   if (message.size() < sizeof note) return;
@@ -57,13 +66,12 @@ void Freight::add_landing(std::uint64_t number, FreightEnd& end) {
 }
 
 void Freight::refuse_strangers() {
-  for (const Stranger& stranger : std::exchange(strangers_, {})) {
+  std::erase_if(strangers_, [&](const Stranger& stranger) {
     Peer* peer = nullptr;
-    if (!worker_.connect(carrier_of(stranger.note, stranger.bytes).worker, peer).ok()) continue;
-    (void)tell(*peer, {.what = FreightNote::What::refusal,
-                       .code = static_cast<std::uint32_t>(StatusCode::unsupported),
-                       .to = stranger.note.from});
-  }
+    return !worker_.connect(carrier_of(stranger.note, stranger.bytes).worker, peer).ok() ||
+           tell_error(*peer, FreightNote::What::refusal, stranger.note.from,
+                      {StatusCode::unsupported, ""});
+  });
 }
 
 Status Freight::take_room(device::DeviceRuntime* runtime, std::unique_ptr<Room>& room) {

@@ -75,6 +75,9 @@ class Freight {
   void remove_landing(std::uint64_t number) noexcept { landings_.erase(number); }
   void remove_carriage(std::uint64_t number) noexcept { carriages_.erase(number); }
   Status tell(Peer& peer, const FreightNote& note, Bytes bytes = {}, Bytes more = {});
+  // A refusal or an end, which the other end waits for. False: it could not be sent, for want of
+  // memory, and has to be tried again.
+  bool tell_error(Peer& peer, FreightNote::What what, std::uint64_t to, const Status& why);
 
   // Carriers that have come for landings of which nobody here knows. To be called once all that has
   // been asked of this process before is known.

@@ -141,12 +141,8 @@ Status Landing::go_on() {
 
 void Landing::refuse() {
   if (has_refused_ || peer_ == nullptr) return;
-  has_refused_ = true;
-  (void)freight_.tell(*peer_,
-                      {.what = What::refusal,
-                       .code = static_cast<std::uint32_t>(StatusCode::network),
-                       .to = carriage_},
-                      bytes_of(failed_.message()));
+  has_refused_ = freight_.tell_error(*peer_, What::refusal, carriage_,
+                                     {StatusCode::network, failed_.message()});
 }
 
 // What has not been granted, or has been announced, is not on its way.
@@ -160,7 +156,7 @@ Status Landing::advance(bool& done) {
   if (failed_.ok()) return {};
   refuse();
   (void)end_copies();
-  done = is_let_go() &&
+  done = (has_refused_ || peer_ == nullptr) && is_let_go() &&
          std::ranges::none_of(pieces_, [](const Piece& piece) { return piece.is_copying; });
   return done ? failed_ : Status();
 }

@@ -14,7 +14,7 @@
 
 namespace accord::fuzz {
 
-class FakeWorker final : public net::Worker {
+class FakeWorker : public net::Worker {
  public:
   // As if a peer had sent it: the next progress brings it.
   void deliver(unsigned kind, net::Bytes message) {

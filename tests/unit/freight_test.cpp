@@ -6,6 +6,7 @@
 // writes to.
 #include "net/freight.h"
 
+#include "../fuzz/fake_worker.h"
 #include "device/registry.h"
 #include "device/staging_pool.h"
 #include "net/carriage.h"
@@ -220,6 +221,71 @@ TEST_P(FreightOf, for_nobody_is_declined_and_a_dead_carrier_is_an_error) {
         ::kill(::getpid(), SIGKILL);
         return false;
       });
+}
+
+// The other end waits for them.
+class Scarce final : public fuzz::FakeWorker {
+ public:
+  using What = net::FreightNote::What;
+  Status post(Peer& peer, unsigned kind, Bytes message) override {
+    if (refuses) return {StatusCode::network, "no memory for a message"};
+    net::FreightNote note;
+    std::memcpy(static_cast<void*>(&note), message.data(), sizeof note);
+    told.push_back(note.what);
+    return FakeWorker::post(peer, kind, message);
+  }
+  // As if the other end had told it.
+  void hear(const net::FreightNote& note) {
+    std::vector<std::byte> message(sizeof note + 8);
+    std::memcpy(message.data(), &note, sizeof note);
+    deliver(1, message);
+    progress();
+  }
+  bool refuses = false;
+  std::vector<What> told;
+};
+
+TEST(Freight, tells_of_errors_once_there_is_memory_for_a_message) {
+  using What = net::FreightNote::What;
+  Scarce worker;
+  Freight freight(worker, {.piece_bytes = kPiece, .pieces_of_one = 1, .bytes_max = 2 * kPiece},
+                  "it");
+  std::vector<char> bytes(kPiece);
+  const Memory memory{.start = bytes.data(), .size_bytes = bytes.size(), .where = {}};
+  const std::vector<std::byte> address(8);
+  Carriage carriage(freight, memory, {.worker = address, .landing = 7, .name = "that one"},
+                    Carriage::Way::straight);
+  Landing landing(freight, kFirstLanding, memory, Landing::Way::straight);
+  Landing idle(freight, kFirstLanding + 1, memory, Landing::Way::straight);
+  bool done = false;
+  EXPECT_OK(carriage.advance(done));
+  worker.hear({.what = What::begin, .to = kFirstLanding, .from = 1, .size_bytes = kPiece});
+  EXPECT_OK(landing.advance(done));
+  worker.hear({.what = What::begin, .to = 8, .from = 2, .size_bytes = kPiece});
+  worker.hear({.what = What::begin, .to = kFirstLanding + 1, .from = 3, .size_bytes = kPiece});
+  EXPECT_EQ((std::vector{What::begin, What::grant}), worker.told);
+  worker.refuses = true;
+  carriage.stop();
+  landing.stop();
+  idle.stop();
+  freight.refuse_strangers();
+  EXPECT_TRUE(freight.has_strangers());
+  EXPECT_OK(carriage.advance(done));
+  EXPECT_FALSE(done);
+  EXPECT_OK(landing.advance(done));
+  EXPECT_FALSE(done);
+  EXPECT_OK(idle.advance(done));
+  EXPECT_FALSE(done);
+  worker.refuses = false;
+  worker.told.clear();
+  freight.refuse_strangers();
+  EXPECT_FALSE(freight.has_strangers());
+  EXPECT_CODE(network, carriage.advance(done));
+  EXPECT_OK(landing.advance(done));
+  EXPECT_CODE(network, idle.advance(done));
+  EXPECT_EQ((std::vector{What::refusal, What::end, What::refusal, What::refusal}), worker.told);
+  worker.hear({.what = What::end, .to = kFirstLanding});
+  EXPECT_CODE(network, landing.advance(done));
 }
 
 INSTANTIATE_TEST_SUITE_P(
