@@ -44,20 +44,13 @@ Status given_up() { return {StatusCode::device_error, "a collective library was 
 
 Status Communicator::usable() const { return given_up_ ? given_up() : Status(); }
 
-Status Communicator::record(std::span<const Work> works, void* stream) {
+Status Communicator::enqueue(std::span<const Work> works, void* stream) {
   if (works.empty()) return {};
   ACCORD_TRY(usable());
   accord_ccl_error error;
   error.text[0] = '\0';
   const int code = plugin_.enqueue(made_, works.data(), works.size(), stream, &error);
   return status_of(plugin_, code, error);
-}
-
-// What peers would have to take part in must not stay on the stream.
-Status Communicator::enqueue(std::span<const Work> works, void* stream) {
-  Status status = record(works, stream);
-  if (!status.ok() && give_up()) abort();
-  return status;
 }
 
 Status Communicator::check() {

@@ -33,11 +33,10 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Puts the works on the stream as one step; see accord_ccl_plugin::enqueue. After an error
-  // nothing of them is left under way, and nothing more can be done here.
+  // Puts the works on the stream as one step; see accord_ccl_plugin::enqueue. After an error some
+  // of them may be under way until abort(). Where the stream records it is then as if nothing had
+  // been asked.
   Status enqueue(std::span<const Work> works, void* stream);
-  // The same for a stream that records: after an error it is as if nothing had been asked.
-  Status record(std::span<const Work> works, void* stream);
   Status usable() const;
   // An error of something that is under way.
   Status check();

@@ -118,8 +118,8 @@ class LibraryStream {
   virtual ~LibraryStream() = default;
 
   // Calls `work` with the device current to this thread, and with a stream of the vendor's (null:
-  // there is none, and what the library does is done when it returns). Where `work` fails it must
-  // have left nothing on the stream that waits for others.
+  // there is none, and what the library does is done when it returns). Where `work` fails, what it
+  // has left on the stream may wait for others: nobody waits for it here, poll() tells its end.
   virtual Status enqueue(const std::function<Status(void* stream)>& work) = 0;
   // Sets `done` once that has ended, with its error if it had one.
   virtual Status poll(bool& done) = 0;

@@ -39,6 +39,7 @@ Faults::Faults(const char* prefix)
     : init_rank(static_cast<int>(setting(prefix, "FAIL_INIT", -1))),
       call(setting(prefix, "FAIL_CALL", 0)),
       message(setting(prefix, "FAIL_MESSAGE", 0)),
+      launch(setting(prefix, "FAIL_LAUNCH", 0)),
       call_rank(static_cast<int>(setting(prefix, "FAIL_RANK", -1))),
       late(setting(prefix, "FAIL_LATE", 0) != 0),
       device(setting(prefix, "ONE_DEVICE", 0) != 0 ? 0 : -1),

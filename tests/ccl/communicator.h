@@ -38,6 +38,7 @@ struct Faults {
   int init_rank;
   long call;
   long message;
+  long launch;
   int call_rank;
   bool late;
   int device;

@@ -2,6 +2,9 @@
 // Copyright 2026 The Accord authors
 #include "engine.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -57,9 +60,22 @@ Outcome run(const std::vector<Posted>& calls) {
   return outcome;
 }
 
+std::atomic<long> launches_begun = 0;
+
+bool is_to_fail(const Communicator& first) {
+  return ++launches_begun == first.faults.launch &&
+         (first.faults.call_rank < 0 || first.faults.call_rank == first.rank);
+}
+
 // On the stream of the first; what becomes of it the communicators tell.
 Outcome run_on_stream(std::vector<Posted> calls) {
   void* const stream = calls.front().call.stream;
+  if (const auto& first = calls.front().communicator; is_to_fail(*first)) {
+    enqueue(stream, [first] {
+      while (!first->aborted) usleep(100);
+    });
+    return fail(Outcome::internal_error, "told to fail as it goes to the stream");
+  }
   for (Posted& posted : calls) {
     posted.call.send = bytes_of(posted.call.send);
     posted.call.receive = bytes_of(posted.call.receive);
@@ -145,18 +161,22 @@ std::shared_ptr<Communicator> find(Communicator* handle) {
 }
 
 Outcome destroy(Communicator* handle) {
+  const std::shared_ptr<Communicator> communicator = find(handle);
+  if (!communicator) return fail(Outcome::invalid_argument, "no such communicator");
   std::shared_ptr<std::jthread> job;  // ends before the communicator does
-  const std::lock_guard lock(registry.mutex);
-  if (registry.communicators.erase(handle) == 0) {
-    return fail(Outcome::invalid_argument, "no such communicator");
+  {
+    const std::lock_guard lock(registry.mutex);
+    registry.communicators.erase(handle);
+    if (const auto found = registry.jobs.extract(handle)) job = found.mapped();
   }
-  if (const auto found = registry.jobs.extract(handle)) job = found.mapped();
+  job.reset();
+  // Streams and what was captured have the others.
+  while (communicator.use_count() > 1) usleep(100);
   return Outcome::success;
 }
 
 Outcome abort(Communicator* handle) {
-  const std::shared_ptr<Communicator> communicator = find(handle);
-  if (communicator) communicator->aborted = true;
+  if (const auto communicator = find(handle)) communicator->aborted = true;
   return destroy(handle);
 }
 

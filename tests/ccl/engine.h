@@ -25,7 +25,8 @@ Outcome create(Communicator*& made, const Member& member, std::span<const char> 
                const char* name);
 // Null where there is no such communicator, or no longer.
 std::shared_ptr<Communicator> find(Communicator* handle);
-// Waits for what it is doing; abort ends that with an error.
+// Waits for what it is doing, and until what was captured with it is gone; abort ends the former
+// with an error.
 Outcome destroy(Communicator* handle);
 Outcome abort(Communicator* handle);
 

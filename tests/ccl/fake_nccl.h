@@ -16,6 +16,7 @@
 //   windows. Windows are only counted: they change nothing.
 // - Elements are those of NCCL 2.18, without 16-bit integers and 8-bit floating-point numbers.
 //   Reductions go in rank order, 16-bit floating-point numbers in float32, rounded once.
+// - A communicator does not end before the work that was captured with it has gone.
 // - Ranks that make different calls (kind, size, element, operation, root) get ncclInvalidUsage
 //   instead of a hang. An error is for good; the peers get ncclRemoteError.
 //
@@ -25,6 +26,8 @@
 // - FAKE_NCCL_FAIL_INIT=<rank>    this rank's initialisation ends with ncclSystemError
 // - FAKE_NCCL_FAIL_CALL=<n>       the n-th collective of the process ends with ncclInternalError,
 // - FAKE_NCCL_FAIL_MESSAGE=<n>    so does the n-th send or receive,
+// - FAKE_NCCL_FAIL_LAUNCH=<n>     so does the n-th call or group that goes to a stream, or is
+//                                 captured; what it leaves there ends with the communicator only,
 // - FAKE_NCCL_FAIL_RANK=<rank>    on this rank of its communicator only,
 // - FAKE_NCCL_FAIL_LATE=1         and this and all errors of the exchange only show in
 //                                 ncclCommGetAsyncError

@@ -10,7 +10,7 @@ namespace accord::fake {
 namespace {
 
 struct Functions {
-  int (*enqueue)(void* stream, void (*work)(void*), void* argument) = nullptr;
+  int (*enqueue)(void* stream, void (*work)(void*), void (*drop)(void*), void* argument) = nullptr;
   void* (*bytes_of)(const void* pointer) = nullptr;
 
   Functions() {
@@ -34,11 +34,11 @@ const Functions& functions() {
 
 bool has_streams() { return functions().enqueue != nullptr && functions().bytes_of != nullptr; }
 
-// The work is kept for good, since what was captured may be launched at any time.
 bool enqueue(void* stream, std::function<void()> work) {
-  auto* const kept = new std::function<void()>(std::move(work));
-  const auto call = [](void* argument) { (*static_cast<std::function<void()>*>(argument))(); };
-  return functions().enqueue(stream, call, kept) == 0;
+  using Work = std::function<void()>;
+  const auto call = [](void* argument) { (*static_cast<Work*>(argument))(); };
+  const auto drop = [](void* argument) { delete static_cast<Work*>(argument); };
+  return functions().enqueue(stream, call, drop, new Work(std::move(work))) == 0;
 }
 
 void* bytes_of(const void* pointer) { return functions().bytes_of(pointer); }

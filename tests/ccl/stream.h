@@ -12,7 +12,7 @@ namespace accord::fake {
 // Whether there are such streams.
 bool has_streams();
 // Has the work done on the stream, after what is on it; or captured, to be done again and again.
-// False: the stream does not take it.
+// It goes once it is done, or with what was captured. False: the stream does not take it.
 bool enqueue(void* stream, std::function<void()> work);
 // Where the bytes of device memory are; of other memory, the pointer itself.
 void* bytes_of(const void* pointer);

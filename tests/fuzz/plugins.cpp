@@ -90,8 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ccl::Work work{};
   while (!input.empty() && communicator->usable().ok()) {
     check_text(communicator->check());
-    check_text(communicator->record({&work, 1}, nullptr));
-    check_text(communicator->enqueue({&work, 1}, nullptr));
+    const Status enqueued = communicator->enqueue({&work, 1}, nullptr);
+    check_text(enqueued);
+    if (!enqueued.ok() && communicator->give_up()) communicator->abort();
   }
   return 0;
 }

@@ -206,9 +206,11 @@ void accord_test_hip_count(long* objects, long* allocations) {
 }
 
 // For a stand-in of a collective library (tests/ccl/stream.h).
-int accord_test_hip_enqueue(Stream stream, void (*work)(void*), void* argument) {
+int accord_test_hip_enqueue(Stream stream, void (*work)(void*), void (*drop)(void*),
+                            void* argument) {
+  const std::shared_ptr<void> kept(argument, drop);
   const std::lock_guard lock(state().mutex);
-  return static_cast<int>(enqueue(stream, [=] { work(argument); }));
+  return static_cast<int>(enqueue(stream, [=] { work(kept.get()); }));
 }
 void* accord_test_hip_bytes_of(const void* pointer) {
   const std::lock_guard lock(state().mutex);

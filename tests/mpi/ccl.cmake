@@ -44,4 +44,14 @@ accord_mpi_test(NAME mpi.${flavour}.comm_info.libraries FLAVOUR ${flavour} RANKS
 set_tests_properties(mpi.${flavour}.ccl.replays mpi.${flavour}.ccl.replays_late mpi.${flavour}.ccl.nodes_replays
                      mpi.${flavour}.ccl.fails_replaying PROPERTIES
   FAIL_REGULAR_EXPRESSION " 0 of them replayed")
+# On streams: a call fails as it goes there, once others have been captured.
+if(TARGET accord_hip_stand_in)
+  accord_mpi_test(NAME mpi.${flavour}.ccl.fails_replaying_on_streams FLAVOUR ${flavour} RANKS 2
+    COMMAND accord_ccl_${flavour} fails PRELOAD accord LABELS mpi TIMEOUT 60
+    ENVIRONMENT ${ccl} ${ACCORD_HIP_ENVIRONMENT} ACCORD_TEST_HIP_DEVICES=2 ACCORD_ALGORITHM=rccl
+                ACCORD_CCL_LIBRARIES=rccl:$<TARGET_FILE:fake_rccl> ACCORD_LOG=info FAKE_NCCL_FAIL_LAUNCH=5
+                FAKE_NCCL_FAIL_RANK=1)
+  set_tests_properties(mpi.${flavour}.ccl.fails_replaying_on_streams PROPERTIES
+    FAIL_REGULAR_EXPRESSION " 0 of them replayed")
+endif()
 set_tests_properties(mpi.${flavour}.ccl.refused PROPERTIES PASS_REGULAR_EXPRESSION "ncclCommInitRank: .*another way")

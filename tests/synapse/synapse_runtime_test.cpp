@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -208,6 +209,28 @@ TEST_F(Synapse, runs_work_of_a_library_on_a_stream) {
   stream.reset();
   EXPECT_OK(runtime_.free(memory));
   EXPECT_OK(runtime_.free(pinned));
+}
+
+// What is left there may wait for what the caller does next.
+TEST_F(Synapse, waits_for_no_work_of_a_library_that_has_failed) {
+  std::unique_ptr<LibraryStream> stream;
+  ASSERT_OK(runtime_.make_stream(kDevice, stream));
+  static std::atomic<bool> is_let_go{false};
+  const DriverControl library;
+  using Enqueue = int(void*, void (*)(void*), void (*)(void*), void*);
+  auto* const enqueue = library.find<Enqueue>("accord_test_synapse_enqueue");
+  EXPECT_CODE(device_error, stream->enqueue([&](void* on) {
+    const auto wait = [](void*) { is_let_go.wait(false); };
+    EXPECT_EQ(0, enqueue(
+                     on, wait, [](void*) {}, nullptr));
+    return Status(StatusCode::device_error, "refused");
+  }));
+  bool done = true;
+  EXPECT_OK(stream->poll(done));
+  EXPECT_FALSE(done);
+  is_let_go = true;
+  is_let_go.notify_all();
+  for (done = false; !done;) ASSERT_OK(stream->poll(done));
 }
 
 TEST_F(Synapse, says_what_it_cannot_do) {

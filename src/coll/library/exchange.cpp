@@ -155,8 +155,9 @@ Status CclExchange::launch() {
     return group_.replays->recording(decision_.slot).put(stream);
   };
   if (decision_.way == CclReplays::Way::record) record();
-  ACCORD_TRY(group_.stream->enqueue(enqueue));
+  // Also after an error: what is on the stream all the same ends with the communicator.
   launched_ = true;
+  ACCORD_TRY(group_.stream->enqueue(enqueue));
   if (decision_.way == CclReplays::Way::replay)
     calls_replayed.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -167,7 +168,7 @@ Status CclExchange::launch() {
 void CclExchange::record() {
   // A runtime may keep it.
   const auto record = [works = works_, communicator = group_.communicator.get()](void* stream) {
-    return communicator->record(works, stream);
+    return communicator->enqueue(works, stream);
   };
   std::unique_ptr<device::Recording> made;
   const Status status = group_.stream->record(record, made);

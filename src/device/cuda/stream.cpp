@@ -60,13 +60,8 @@ CudaStream::~CudaStream() {
 Status CudaStream::enqueue(const std::function<Status(void*)>& work) {
   ContextScope scope(driver_);
   ACCORD_TRY(status_of(driver_, context_.enter(scope), "library: context"));
-  Status status = work(stream_);
-  is_busy_ = status.ok();
-  // Nobody asks after it, so nothing may be left in flight.
-  if (!is_busy_)
-    keep_first(status,
-               status_of(driver_, driver_.stream_synchronize(stream_), symbol::stream_synchronize));
-  return status;
+  is_busy_ = true;
+  return work(stream_);
 }
 
 Status CudaStream::poll(bool& done) {

@@ -167,13 +167,8 @@ class SynapseStream final : public LibraryStream {
   SynapseStream& operator=(const SynapseStream&) = delete;
 
   Status enqueue(const std::function<Status(void*)>& work) override {
-    Status status = work(stream_);
-    is_busy_ = status.ok();
-    // Nobody asks after it, so nothing may be left in flight.
-    if (!is_busy_)
-      keep_first(status,
-                 status_of(driver_.stream_synchronize(stream_), symbol::stream_synchronize));
-    return status;
+    is_busy_ = true;
+    return work(stream_);
   }
   Status poll(bool& done) override {
     done = !is_busy_;
