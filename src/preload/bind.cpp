@@ -5,10 +5,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -35,6 +38,7 @@ using ShimFunctions = std::unordered_map<std::string_view, void*>;
 // Everything below is guarded by `mutex`, which is recursive: what binding opens may itself call
 // MPI.
 struct State {
+  std::atomic<const ElfObject*> chosen{nullptr};  // the host MPI, for those that get no mutex
   std::recursive_mutex mutex;
   Phase phase = Phase::unbound;
   std::vector<ElfObject> hosts;  // the chosen library first
@@ -90,6 +94,7 @@ bool open_host(State& bound, const void* caller) {
     log::warn("several MPI libraries are loaded; serving {}, not {}", choice.library.path,
               other.path);
   }
+  bound.chosen.store(new ElfObject(choice.library), std::memory_order_release);
   const char* path = choice.library.path[0] == '\0' ? nullptr : choice.library.path;
   void* handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
   if (handle == nullptr) {
@@ -209,14 +214,51 @@ int report_unbound(State& bound, const Trampoline& trampoline) {
   return kErrorNoMpi;
 }
 
+// The row of the profiling name.
+const Trampoline& profiling(const Trampoline& trampoline) {
+  const auto index = static_cast<std::size_t>(&trampoline - trampolines().data());
+  return trampolines()[index | 1];
+}
+
+// Past Accord to the host MPI, without the dynamic linker. What has been bound meanwhile stays.
+bool pass_by(const State& bound, Trampoline& trampoline) {
+  const ElfObject* const host = bound.chosen.load(std::memory_order_acquire);
+  if (host == nullptr) return false;
+  const char* const name = profiling(trampoline).name;
+  const ElfW(Sym)* found = host->find(name);
+  if (found == nullptr) found = host->find(name + 1);
+  if (found == nullptr) return false;
+  void* unbound = trampoline.unbound_target;
+  trampoline.target.compare_exchange_strong(
+      unbound, reinterpret_cast<void*>(host->base + found->st_value), std::memory_order_release);
+  return true;
+}
+
+// Waits while another thread binds, so that no call misses Accord; but not for ever: this thread
+// may be in a constructor of what it loads, and the dynamic linker, which that one needs, waits for
+// it. dladdr lets whoever else loads something end first. So only time counts in which the other
+// thread could go on, and that needs little of it.
+bool enter(const State& bound, Trampoline& trampoline,
+           std::unique_lock<std::recursive_mutex>& lock) {
+  constexpr int kNaps = 1000;
+  constexpr std::chrono::milliseconds kNap{1};
+  for (int naps = 0; !lock.try_lock(); ++naps) {
+    if (naps >= kNaps && pass_by(bound, trampoline)) return false;
+    Dl_info info;
+    (void)dladdr(&trampoline, &info);
+    std::this_thread::sleep_for(kNap);
+  }
+  return true;
+}
+
 int resolve(Trampoline& trampoline, const void* caller) {
   State& bound = state();
-  const std::lock_guard lock(bound.mutex);
+  std::unique_lock lock(bound.mutex, std::defer_lock);
+  if (!enter(bound, trampoline, lock)) return 0;
   if (bound.phase == Phase::unbound) bind(bound, caller);
   if (bound.phase == Phase::binding && bound.host_handle != nullptr) {
     // A constructor of the shim or of what it needs calls MPI: Accord has no part in that call.
-    const std::size_t index = static_cast<std::size_t>(&trampoline - trampolines().data());
-    set_target(trampoline, host_function(bound.host_handle, trampolines()[index | 1]));
+    set_target(trampoline, host_function(bound.host_handle, profiling(trampoline)));
   }
   return trampoline.bound() ? 0 : report_unbound(bound, trampoline);
 }

@@ -2,8 +2,9 @@
  * Copyright 2026 The Accord authors
  *
  * Calls a fake MPI (fake_mpi.c) through libaccord. Usage: fake_program
- * arguments|variadic|missing|which NUMBER|threads NUMBER
+ * arguments|variadic|missing|which NUMBER|threads NUMBER|loading NUMBER PLUGIN
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -57,6 +58,21 @@ static void check_threads(int expected) {
   }
 }
 
+/* The plug-in of loading_plugin.c. */
+static void check_loading(int expected, const char* path) {
+  void* plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (plugin == NULL) {
+    expect(dlerror(), 0, 1);
+    return;
+  }
+  void (*answers)(int*, int*) = (void (*)(int*, int*))dlsym(plugin, "loading_plugin_answers");
+  int own = 0;
+  int first = 0;
+  answers(&own, &first);
+  expect("the answer to the constructor", own, expected);
+  expect("the answer to the thread", first, expected);
+}
+
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "";
   if (strcmp(action, "arguments") == 0) {
@@ -70,6 +86,8 @@ int main(int argc, char** argv) {
     expect("the answer", MPI_Barrier(), atoi(argv[2]));
   } else if (strcmp(action, "threads") == 0 && argc > 2) {
     check_threads(atoi(argv[2]));
+  } else if (strcmp(action, "loading") == 0 && argc > 3) {
+    check_loading(atoi(argv[2]), argv[3]);
   } else {
     return 2;
   }
