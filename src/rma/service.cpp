@@ -41,7 +41,7 @@ Status Service::ask(int target, const Question& question, Result result,
   ACCORD_TRY(broken_);
   ACCORD_TRY(check_peer(lines_, target));
   header.number = ++numbers_;
-  progress->left.fetch_add(1, std::memory_order_relaxed);
+  if (progress != nullptr) progress->left.fetch_add(1, std::memory_order_relaxed);
   peers_[static_cast<std::size_t>(target)].asked.fetch_add(1, std::memory_order_relaxed);
   Asked& asked = asked_[header.number];
   asked.target = target;
@@ -57,7 +57,7 @@ Status Service::ask(int target, const Question& question, Result result,
   if (sent.ok()) return {};
   if (offers) moving_.pop_back();  // which takes it back
   asked_.erase(header.number);
-  progress->left.fetch_sub(1, std::memory_order_relaxed);
+  if (progress != nullptr) progress->left.fetch_sub(1, std::memory_order_relaxed);
   peers_[static_cast<std::size_t>(target)].asked.fetch_sub(1, std::memory_order_relaxed);
   return sent;
 }
@@ -100,6 +100,7 @@ Status Service::receive_next() {
 core::Operation::Phase Service::advance(core::HostPort&) {
   const std::lock_guard<std::mutex> locked(mutex_);
   if (is_closed_.load(std::memory_order_acquire)) return end_all();
+  if (port_ != nullptr && parcel_checks_.is_due()) port_->receive();
   Status status = look_at_moving();
   if (!broken_.ok()) return Phase::issued;
   if (status.ok()) status = receive();
@@ -317,9 +318,8 @@ void Service::end_part(std::uint64_t number, const Status& status) {
   const Asked asked = std::move(found->second);
   asked_.erase(found);
   Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
-  keep_first(peer.error, asked.status);
-  keep_first(asked.progress->status, asked.status);
-  asked.progress->left.fetch_sub(1, std::memory_order_release);
+  keep_first(asked.progress != nullptr ? asked.progress->status : peer.error, asked.status);
+  if (asked.progress != nullptr) asked.progress->left.fetch_sub(1, std::memory_order_release);
   peer.asked.fetch_sub(1, std::memory_order_release);
 }
 

@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "core/engine.h"
 #include "core/wire.h"
+#include "node/descriptor_port.h"
 #include "node/life_line.h"
 #include "rma/messages.h"
 #include "rma/target.h"
@@ -63,6 +64,9 @@ class Service final : public core::Operation {
   void watch(int rank, std::shared_ptr<node::LifeLine> line) {
     peers_[static_cast<std::size_t>(rank)].far = std::move(line);
   }
+  // Peers send parcels there at any time, and wait for room: the service makes it, in any MPI call
+  // of this rank. Before open; the port outlives the service.
+  void makes_room_in(node::DescriptorPort& port) noexcept { port_ = &port; }
   Status open();
   // No peer is asked for a sign of life any more: what comes once its receiver has closed would be
   // taken for another communicator's. Whether all have answered, or are gone.
@@ -78,6 +82,7 @@ class Service final : public core::Operation {
     // By the transport that the header names: what a put reads, and where a get writes.
     net::Memory memory = {};
   };
+  // Its error is told by `progress`; null: by take_error.
   Status ask(int target, const Question& question, Result result,
              const std::shared_ptr<Progress>& progress);
 
@@ -192,6 +197,8 @@ class Service final : public core::Operation {
   std::list<Moving> moving_;
   Status broken_;
 
+  node::DescriptorPort* port_ = nullptr;
+  LifeChecks parcel_checks_;
   Silence::Clock::time_point looked_at_{};  // at lives
   std::atomic<bool> any_is_awaited_{false};
   bool asks_for_life_ = true;

@@ -65,8 +65,7 @@ Status Window::hold_shared(int target) {
 
 Status Window::ask(int target, const Service::Question& question, Result result,
                    const ProgressPointer& progress) {
-  return service_->ask(target, question, std::move(result),
-                       progress != nullptr ? progress : std::make_shared<Progress>());
+  return service_->ask(target, question, std::move(result), progress);
 }
 
 // Where both ends are one run of memory that one may move; `run`: this rank's.
@@ -293,6 +292,7 @@ Status Window::give_lock(int target, LockKind kind) {
 }
 
 Status Window::attach(const void* base, std::uint64_t size_bytes, bool is_host) {
+  const std::lock_guard<std::mutex> locked(attaching_mutex_);
   attached_.add(base, size_bytes);
   if (is_host || !is_mixed_) return {};
   DeviceRanges& ranges = rank_at(rank_).target.words().device_ranges;
@@ -309,6 +309,7 @@ Status Window::attach(const void* base, std::uint64_t size_bytes, bool is_host) 
 }
 
 Status Window::detach(const void* base, bool& is_host) {
+  const std::lock_guard<std::mutex> locked(attaching_mutex_);
   is_host = is_mixed_ && !rank_at(rank_).target.words().device_ranges.remove(base);
   return attached_.remove(base) ? Status()
                                 : Status(StatusCode::out_of_window, "nothing is attached there");
@@ -342,10 +343,11 @@ Status Window::lock_all(bool is_checked) {
   if (all_locked_) return {StatusCode::no_epoch, "all ranks are locked already"};
   all_checked_ = is_checked;
   all_locked_ = true;
-  Status first;
-  for (int target = 0; is_mixed_ && target < size_; ++target)
-    keep_first(first, hold_shared(target));
-  return first;
+  Status held;
+  for (int target = 0; held.ok() && target < size_; ++target)
+    if (is_mixed_ || (target == rank_ && route(target) != Route::host)) held = hold_shared(target);
+  if (!held.ok()) (void)unlock_all();
+  return held;
 }
 
 Status Window::unlock_all() {

@@ -50,7 +50,7 @@ enum class Route { host, direct, messages };
 class Window {
  public:
   // Every rank tells all others: `all` has room for `size_bytes` of each. Waits, while the engine
-  // makes progress.
+  // makes progress, and calls receive again and again.
   using Allgather = std::function<Status(const void* mine, void* all, std::size_t size_bytes)>;
 
   Window(core::Engine& engine, int rank, int size, Combine combine)
@@ -63,6 +63,8 @@ class Window {
   // needs them; so are the transports, if there are any.
   Status open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather,
               std::unique_ptr<Transports> transports = nullptr);
+  // Makes room for what peers send; to be called while waiting for them.
+  void receive() { port_.receive(); }
   // What every rank tells all others of its part. How its memory is reached it tells those of its
   // node alone, by the page of its words.
   struct Told {
@@ -129,8 +131,9 @@ class Window {
   // Epochs of passive targets, of both routes. `is_checked`: other ranks may hold a lock.
   Status lock(int target, LockKind kind, bool is_checked);
   Status unlock(int target);
-  // All of them shared: each is taken when the first operation needs it, but where the host MPI has
-  // a lock of the same rank, which others would get first.
+  // All of them shared: each is taken when the first operation needs it. Not so the own one, since
+  // the program's loads are no operations, nor where the host MPI has a lock of the same rank,
+  // which others would get first.
   Status lock_all(bool is_checked);
   Status unlock_all();
 
@@ -183,9 +186,10 @@ class Window {
 
   Status prepare(const Part& part, Told& mine);
   Status send_descriptors(const std::vector<Told>& all);
+  void send_to_peers(const node::ParcelLabel& label, std::span<const int> descriptors);
   void open_peer(int peer, const Told& told);
   void find_workers(const std::vector<Told>& all);
-  Status find_mixed(const std::vector<Told>& all, const Allgather& allgather);
+  Status find_mixed(const Allgather& allgather);
   Status open_memory(const node::MemoryHandle& handle, const node::Descriptor& descriptor,
                      node::PeerMemory& memory, device::PointerInfo& where);
   void watch_far_ranks();
@@ -204,7 +208,8 @@ class Window {
   Attached attached_;
   LifeLines lines_;
   node::DescriptorPort port_;
-  std::vector<node::PortAddress> ports_;  // by rank, of a mixed window
+  std::vector<node::PortAddress> ports_;  // of the other ranks of the node, the next one first
+  std::mutex attaching_mutex_;            // one attaches or detaches at a time
   bool may_use_kernels_ = false;
   std::mutex attached_mutex_;                             // guards what follows
   std::map<std::pair<int, std::size_t>, Opened> opened_;  // by target and slot

@@ -3,7 +3,6 @@
 //
 // How the ranks of a window find out by which route each reaches the others.
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -88,20 +87,31 @@ Status Window::prepare(const Part& part, Told& mine) {
   return {};
 }
 
-// A peer that has no room in time will ask by messages.
+// In rounds: a peer that is slow holds nobody up. One that has no room in time will ask by
+// messages.
+void Window::send_to_peers(const node::ParcelLabel& label, std::span<const int> descriptors) {
+  std::vector<node::PortAddress> left = ports_;
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  engine_.wait_until([&] {
+    std::erase_if(left, [&](const node::PortAddress& port) {
+      bool sent = false;
+      return !port_.send(port, label, descriptors, sent).ok() || sent;
+    });
+    return left.empty() || std::chrono::steady_clock::now() > give_up;
+  });
+}
+
 Status Window::send_descriptors(const std::vector<Told>& all) {
   const Told& mine = all[static_cast<std::size_t>(rank_)];
   std::vector<int> descriptors{rank_at(rank_).words->descriptor().number()};
   ACCORD_TRY(node::own_life_line(descriptors.emplace_back()));
   if (registration_.descriptor().is_open())
     descriptors.push_back(registration_.descriptor().number());
-  const auto give_up = std::chrono::steady_clock::now() + kPatience;
-  for (int peer = 0; peer < size_; ++peer) {
-    const Told& told = all[static_cast<std::size_t>(peer)];
-    if (peer == rank_ || !is_near(mine, told)) continue;
-    for (bool sent = false; !sent && std::chrono::steady_clock::now() < give_up; ::sched_yield())
-      if (!port_.send(told.port, {rank_, 0, 0}, descriptors, sent).ok()) break;
+  for (int step = 1; step < size_; ++step) {
+    const Told& told = all[static_cast<std::size_t>((rank_ + step) % size_)];
+    if (is_near(mine, told)) ports_.push_back(told.port);
   }
+  send_to_peers({rank_, 0, 0}, descriptors);
   registration_.descriptor().close();
   rank_at(rank_).words->close_descriptor();  // programs may have more windows than descriptors
   return {};
@@ -192,7 +202,7 @@ void Window::find_workers(const std::vector<Told>& all) {
 }
 
 // Where all can look at what the others attach.
-Status Window::find_mixed(const std::vector<Told>& all, const Allgather& allgather) {
+Status Window::find_mixed(const Allgather& allgather) {
   const bool mine =
       std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.target.has_words(); });
   std::vector<std::int32_t> words(ranks_.size());
@@ -200,10 +210,7 @@ Status Window::find_mixed(const std::vector<Told>& all, const Allgather& allgath
   ACCORD_TRY(allgather(&word, words.data(), sizeof word));
   is_mixed_ = std::ranges::find(words, 0) == words.end();
   has_host_memory_ = is_mixed_;
-  if (is_mixed_) {
-    for (const Told& told : all) ports_.push_back(told.port);
-    return {};
-  }
+  if (is_mixed_) return {};
   for (int peer = 0; peer < size_; ++peer)
     if (peer != rank_) rank_at(peer).target = Target();
   return {};
@@ -248,7 +255,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire, const Al
   }
 
   find_workers(parts);
-  if (is_dynamic_) ACCORD_TRY(find_mixed(parts, allgather));
+  if (is_dynamic_) ACCORD_TRY(find_mixed(allgather));
 
   // What some rank needs of another, all serve: it costs nothing while nobody asks.
   word =
@@ -261,6 +268,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire, const Al
             "and the MPI allows none"};
   service_ = std::make_shared<Service>(std::move(wire), rank_, size_, own.target, lines_,
                                        transports_.get());
+  if (is_mixed_) service_->makes_room_in(port_);
   watch_far_ranks();
   const Status started = service_->open();
   if (started.ok())
@@ -287,8 +295,8 @@ void Window::watch_far_ranks() {
   }
 }
 
-// What peers open: a handle, and a descriptor that is in their sockets before. Else they ask by
-// messages.
+// What peers open: a handle, and a descriptor that is in their sockets before. Those without it ask
+// by messages.
 node::MemoryHandle Window::export_attached(const DeviceRanges::Entry& entry) {
   Part part;
   part.base = reinterpret_cast<std::byte*>(entry.base);
@@ -296,20 +304,13 @@ node::MemoryHandle Window::export_attached(const DeviceRanges::Entry& entry) {
   part.where = device::classify(part.base);
   node::Registration made;
   if (!is_of_one_allocation(part) ||
-      !made.make(*part.where.runtime, part.where, ports_[static_cast<std::size_t>(rank_)].process)
-           .ok())
+      !made.make(*part.where.runtime, part.where, port_.address().process).ok())
     return {};
-  if (!made.descriptor().is_open()) return made.handle();
   const int descriptor = made.descriptor().number();
-  const auto give_up = std::chrono::steady_clock::now() + kPatience;
-  for (int peer = 0; peer < size_; ++peer) {
-    const node::ParcelLabel label{rank_, static_cast<std::int32_t>(entry.slot) + 1,
-                                  static_cast<std::uint32_t>(entry.generation)};
-    for (bool sent = peer == rank_; !sent; ::sched_yield())
-      if (!port_.send(ports_[static_cast<std::size_t>(peer)], label, {&descriptor, 1}, sent).ok() ||
-          std::chrono::steady_clock::now() > give_up)
-        return {};
-  }
+  if (made.descriptor().is_open())
+    send_to_peers({rank_, static_cast<std::int32_t>(entry.slot) + 1,
+                   static_cast<std::uint32_t>(entry.generation)},
+                  {&descriptor, 1});
   return made.handle();
 }
 

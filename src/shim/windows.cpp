@@ -113,13 +113,19 @@ class WindowWire final : public core::Wire {
   const MPI_Comm comm_;
 };
 
-Status gather(MPI_Comm comm, const void* mine, void* all, std::size_t size_bytes) {
+Status gather(const WindowState& state, const void* mine, void* all, std::size_t size_bytes) {
   const int count = static_cast<int>(size_bytes);
-  return on_own_comm(run_twin(
-      [&](MPI_Request* request) {
-        return host::Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, comm, request);
-      },
-      MPI_STATUS_IGNORE));
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = on_own_comm(
+      host::Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, state.comm, &request));
+  if (!status.ok()) return status;
+  engine().wait_until([&] {
+    state.ours->receive();
+    int done = 0;
+    status = on_own_comm(host::Test(&request, &done, MPI_STATUS_IGNORE));
+    return done != 0 || !status.ok();
+  });
+  return status;
 }
 
 // The same answer on all ranks.
@@ -197,7 +203,7 @@ Status open_window(WindowState& state, const CommState& ranks, const GivenPart& 
   return state.ours->open(
       mine, std::make_unique<WindowWire>(state.comm),
       [&](const void* one, void* all, std::size_t size_bytes) {
-        return gather(state.comm, one, all, size_bytes);
+        return gather(state, one, all, size_bytes);
       },
       window_transports(comm));
 }
@@ -419,6 +425,7 @@ int Win_detach(MPI_Win win, const void* base) {
 // have let go of each other's memory: the program may free its own. With a rank gone the window
 // stays, since the host MPI would wait for that rank.
 int Win_free(MPI_Win* win) {
+  int code = MPI_SUCCESS;
   const auto state = win != nullptr ? windows().find(*win) : nullptr;
   if (state != nullptr && state->ours != nullptr) {
     const core::CallScope scope("MPI_Win_free");
@@ -433,14 +440,15 @@ int Win_free(MPI_Win* win) {
       met = window_barrier(*state);
     }
     if (!met.ok()) return raise_on_window(*win, met);
-    if (!flushed.ok()) (void)raise_on_window(*win, flushed);
+    code = raise_on_window(*win, flushed);
     void* const allocated = state->is_allocated ? state->base : nullptr;
     close_window(*state);
     if (allocated != nullptr) (void)device::default_runtime().free(allocated);
   }
   if (win != nullptr) (void)windows().erase(*win);
   const Region region(engine());
-  return host::Win_free(win);
+  const int freed = host::Win_free(win);
+  return freed != MPI_SUCCESS ? freed : code;
 }
 
 int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {

@@ -59,12 +59,16 @@ struct OneSided {
   }
 };
 
-// The buffers of an operation of the host MPI's, of which some are staged.
+// The buffers of an operation of the host MPI's, of which some are staged. They are copied out
+// once, by the first call that completes it.
 struct StagedOperation {
   int target = 0;
-  Description buffers;  // send: origin; recv: result
+  std::size_t result_bytes = 0;  // what the target gives: the buffer may have room for more
+  Description buffers;           // send: origin; recv: result
   core::StagedBuffer compare;
+  bool is_copied = false;  // guarded by the window's mutex
 };
+using StagedOperations = std::vector<std::shared_ptr<StagedOperation>>;
 
 struct WindowState {
   std::unique_ptr<rma::Window> ours;  // null: the host MPI has all memory
@@ -78,7 +82,7 @@ struct WindowState {
   int flavor = MPI_WIN_FLAVOR_CREATE;
 
   std::mutex mutex;  // guards what follows
-  std::vector<StagedOperation> staged;
+  StagedOperations staged;
   std::vector<int> started;            // targets of MPI_Win_start
   std::vector<int> exposed_to;         // origins of MPI_Win_post
   std::vector<MPI_Request> exposures;  // until those are through
@@ -194,8 +198,11 @@ int Win_sync(MPI_Win win);
 // Parts of these, in more than one file.
 
 inline constexpr int kAllTargets = -1;
-// What operations of the host MPI's with that target have brought goes to the program's buffers.
-Status complete_staged(WindowState& state, int target);
+// What is to be completed with that target. Asked before the host MPI's call that completes it:
+// other threads begin more meanwhile, which that call may leave under way.
+StagedOperations staged_for(WindowState& state, int target);
+// After that call: what they have brought goes to the program's buffers.
+Status complete_staged(WindowState& state, const StagedOperations& operations);
 // Of a call on the window's own communicator, whose errors call no handler of the program's.
 Status on_own_comm(int code);
 // Waits until `look` says so while operations of ours go on, but not for ranks that are gone; of

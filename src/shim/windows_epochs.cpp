@@ -39,10 +39,13 @@ struct Called {
     const Region region(engine());
     return call();
   }
-  // After that: what has been staged for it.
-  int complete(int code, int target) const {
-    if (code != MPI_SUCCESS || state == nullptr) return code;
-    return raise_on_window(win, complete_staged(*state, target));
+  // A call of the host MPI's that completes what was begun before it, staged operations with it.
+  template <class Call>
+  int complete(int target, Call call) const {
+    if (state == nullptr) return call();
+    const StagedOperations staged = staged_for(*state, target);
+    const int code = call();
+    return code != MPI_SUCCESS ? code : raise_on_window(win, complete_staged(*state, staged));
   }
 };
 
@@ -117,17 +120,16 @@ template <class Call>
 int flush_some(const char* name, MPI_Win win, int target, Call call) {
   const Called called(win, Called::About::own_operations);
   const core::CallScope scope(name);
-  if (!called.is_ours()) return called.complete(called.host(call), target);
+  const auto by_host = [&] { return called.complete(target, [&] { return called.host(call); }); };
+  if (!called.is_ours()) return by_host();
   rma::Window& ours = called.ours();
   if (target == kAllTargets) {
-    if (const int code = called.host(call)) return code;
-    if (const int code = called.complete(MPI_SUCCESS, target)) return code;
+    if (const int code = by_host()) return code;
     return raise_on_window(win, ours.flush_all());
   }
-  if (!called.has_rank(target) || ours.route(target) == rma::Route::host)
-    return called.complete(called.host(call), target);
+  if (!called.has_rank(target) || ours.route(target) == rma::Route::host) return by_host();
   if (ours.is_mixed())
-    if (const int code = called.complete(called.host(call), target)) return code;
+    if (const int code = by_host()) return code;
   return raise_on_window(win, ours.flush(target));
 }
 
@@ -141,7 +143,8 @@ int Win_fence(int assert, MPI_Win win) {
     keep_first(status, window_barrier(*called.state));
     if (!status.ok()) return raise_on_window(win, status);
   }
-  return called.complete(called.host([&] { return host::Win_fence(assert, win); }), kAllTargets);
+  return called.complete(kAllTargets,
+                         [&] { return called.host([&] { return host::Win_fence(assert, win); }); });
 }
 
 int Win_post(MPI_Group group, int assert, MPI_Win win) {
@@ -151,10 +154,12 @@ int Win_post(MPI_Group group, int assert, MPI_Win win) {
   if (!called.is_ours()) return MPI_SUCCESS;
   std::vector<int> origins;
   Status status = ranks_of(*called.state, group, origins);
-  const std::lock_guard<std::mutex> locked(called.state->mutex);
-  if (status.ok()) status = hear(*called.state, origins, kCompleteTag, called.state->exposures);
-  if (status.ok()) status = tell(*called.state, origins, kPostTag);
-  called.state->exposed_to = std::move(origins);
+  if (status.ok()) {
+    const std::lock_guard<std::mutex> locked(called.state->mutex);
+    status = hear(*called.state, origins, kCompleteTag, called.state->exposures);
+    if (status.ok()) status = tell(*called.state, origins, kPostTag);
+    called.state->exposed_to = std::move(origins);
+  }
   return raise_on_window(win, status);
 }
 
@@ -177,8 +182,8 @@ int Win_start(MPI_Group group, int assert, MPI_Win win) {
 int Win_complete(MPI_Win win) {
   const Called called(win);
   const core::CallScope scope("MPI_Win_complete");
-  const int code =
-      called.complete(called.host([&] { return host::Win_complete(win); }), kAllTargets);
+  const int code = called.complete(
+      kAllTargets, [&] { return called.host([&] { return host::Win_complete(win); }); });
   if (!called.is_ours()) return code;
   const Status status = complete_ours(*called.state);
   return code != MPI_SUCCESS ? code : raise_on_window(win, status);
@@ -206,10 +211,13 @@ int Win_test(MPI_Win win, int* flag) {
   const core::CallScope scope("MPI_Win_test");
   if (!called.is_ours()) return host::Win_test(win, flag);
   engine().progress();
-  const std::lock_guard<std::mutex> locked(called.state->mutex);
   bool done = false;
-  Status status = test_all(called.state->exposures, done);
-  if (status.ok() && !done) status = check_now_and_then(*called.state);
+  Status status;
+  {
+    const std::lock_guard<std::mutex> locked(called.state->mutex);
+    status = test_all(called.state->exposures, done);
+    if (status.ok() && !done) status = check_now_and_then(*called.state);
+  }
   if (!status.ok()) return raise_on_window(win, status);
   *flag = done ? 1 : 0;
   return done ? called.host([&] { return host::Win_test(win, flag); }) : MPI_SUCCESS;
@@ -237,12 +245,14 @@ int Win_unlock(int rank, MPI_Win win) {
   const core::CallScope scope("MPI_Win_unlock");
   if (!called.is_ours() || !called.has_rank(rank) ||
       called.ours().route(rank) == rma::Route::host) {
-    const Region region(engine());
-    return called.complete(host::Win_unlock(rank, win), rank);
+    return called.complete(rank, [&] {
+      const Region region(engine());
+      return host::Win_unlock(rank, win);
+    });
   }
   if (called.ours().is_mixed()) {
-    const int code =
-        called.complete(called.host([&] { return host::Win_unlock(rank, win); }), rank);
+    const int code = called.complete(
+        rank, [&] { return called.host([&] { return host::Win_unlock(rank, win); }); });
     if (code != MPI_SUCCESS) return code;
   }
   return raise_on_window(win, called.ours().unlock(rank));
@@ -262,8 +272,8 @@ int Win_lock_all(int assert, MPI_Win win) {
 int Win_unlock_all(MPI_Win win) {
   const Called called(win);
   const core::CallScope scope("MPI_Win_unlock_all");
-  const int code =
-      called.complete(called.host([&] { return host::Win_unlock_all(win); }), kAllTargets);
+  const int code = called.complete(
+      kAllTargets, [&] { return called.host([&] { return host::Win_unlock_all(win); }); });
   if (!called.is_ours()) return code;
   const Status status = called.ours().unlock_all();
   return code != MPI_SUCCESS ? code : raise_on_window(win, status);

@@ -35,16 +35,18 @@ Description described(const OneSided& call) {
 
 class StagedRequest final : public core::Tracked {
  public:
-  StagedRequest(MPI_Win win, StagedOperation operation)
-      : operation_(std::move(operation)), win_(win) {
+  StagedRequest(MPI_Win win, std::shared_ptr<WindowState> state,
+                std::shared_ptr<StagedOperation> operation)
+      : state_(std::move(state)), operation_(std::move(operation)), win_(win) {
     context = to_bits(MPI_COMM_SELF);
   }
   Status finish(const core::Completion&) override {
-    return Status::from_host(raise_on_window(win_, operation_.buffers.recv.copy_out(), site));
+    return Status::from_host(raise_on_window(win_, complete_staged(*state_, {operation_}), site));
   }
 
  private:
-  StagedOperation operation_;
+  std::shared_ptr<WindowState> state_;
+  std::shared_ptr<StagedOperation> operation_;
   MPI_Win win_;
 };
 
@@ -61,15 +63,27 @@ Status stage(const OneSided& call, StagedOperation& staged) {
   return d.send.copy_in();
 }
 
-// The handle of a request that is complete at birth may be many requests' (MPICH): nothing is kept
-// for it.
-int give_staged(MPI_Win win, StagedOperation staged, MPI_Request* request) {
+std::size_t result_bytes_of(const OneSided& call) {
+  const auto type = typemap(call.target_datatype);
+  if (!type || call.target_count < 0) return 0;
+  return static_cast<std::size_t>(call.target_count) * type->size_bytes();
+}
+
+// Until a call completes it: a flush or the end of the epoch does so for operations with requests,
+// too. The handle of a request that is complete at birth may be many requests' (MPICH): nothing is
+// kept for it.
+int keep_staged(MPI_Win win, const std::shared_ptr<StagedOperation>& staged, MPI_Request* request) {
   int done = 0;
-  const int code = host::Request_get_status(*request, &done, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) return code;
-  if (done != 0) return raise_on_window(win, staged.buffers.recv.copy_out());
-  return hand_over(Handle::receive, *request,
-                   std::make_shared<StagedRequest>(win, std::move(staged)));
+  if (request != nullptr)
+    if (const int code = host::Request_get_status(*request, &done, MPI_STATUS_IGNORE)) return code;
+  if (done != 0) return raise_on_window(win, staged->buffers.recv.copy_out(staged->result_bytes));
+  const auto state = windows().find_or_make(win);
+  {
+    const std::lock_guard<std::mutex> locked(state->mutex);
+    state->staged.push_back(staged);
+  }
+  if (request == nullptr) return MPI_SUCCESS;
+  return hand_over(Handle::receive, *request, std::make_shared<StagedRequest>(win, state, staged));
 }
 
 int by_host(const OneSided& call, MPI_Win win, MPI_Request* request,
@@ -79,21 +93,21 @@ int by_host(const OneSided& call, MPI_Win win, MPI_Request* request,
     return host_call(const_cast<void*>(call.origin_addr), const_cast<void*>(call.compare_addr),
                      call.result_addr);
   };
-  StagedOperation staged{.target = call.target_rank, .buffers = described(call), .compare = {}};
-  const Description& d = staged.buffers;
+  if (call.target_rank == MPI_PROC_NULL) return as_it_is();  // nothing is read or written
+  const auto staged = std::make_shared<StagedOperation>();
+  staged->target = call.target_rank;
+  staged->result_bytes = result_bytes_of(call);
+  staged->buffers = described(call);
+  const Description& d = staged->buffers;
   const bool compares = call.kind == Kind::compare_and_swap && needs_us(call.compare_addr);
   if (!d.valid || (!d.send.is_staged() && !d.recv.is_staged() && !compares)) return as_it_is();
-  if (const Status opened = stage(call, staged); !opened.ok()) return raise_on_window(win, opened);
+  if (const Status opened = stage(call, *staged); !opened.ok()) return raise_on_window(win, opened);
   coll::set_last_path("staged");
   void* const origin = reads_result ? d.recv.host() : d.send.host();
-  void* const compare = call.kind == Kind::compare_and_swap ? staged.compare.host() : nullptr;
+  void* const compare = call.kind == Kind::compare_and_swap ? staged->compare.host() : nullptr;
   void* const result = call.fetches() ? d.recv.host() : call.result_addr;
   if (const int code = host_call(origin, compare, result); code != MPI_SUCCESS) return code;
-  if (request != nullptr) return give_staged(win, std::move(staged), request);
-  const auto state = windows().find_or_make(win);
-  const std::lock_guard<std::mutex> locked(state->mutex);
-  state->staged.push_back(std::move(staged));
-  return MPI_SUCCESS;
+  return keep_staged(win, staged, request);
 }
 
 // By ours.
@@ -133,7 +147,7 @@ int give_request(MPI_Win win, const std::shared_ptr<rma::Progress>& progress,
   const auto operation = std::make_shared<OneSidedOperation>(progress);
   if (const Status promised = engine().promise(*operation, bits); !promised.ok())
     return raise_on_window(win, promised);
-  const bool may_fail = !progress->is_done();
+  const bool may_fail = !progress->is_done() || !progress->status.ok();
   *request = from_bits<MPI_Request>(bits);
   if (may_fail) requests().track(bits, std::make_shared<OneSidedRequest>(win, progress));
   engine().submit(operation, nullptr);
@@ -267,20 +281,22 @@ const char* path_of(const OneSided& call, rma::Window& window, const Ends& ends)
 
 }  // namespace
 
-Status complete_staged(WindowState& state, int target) {
-  std::vector<StagedOperation> done;
-  {
-    const std::lock_guard<std::mutex> locked(state.mutex);
-    const auto is_done = [&](const StagedOperation& one) {
-      return target == kAllTargets || one.target == target;
-    };
-    for (StagedOperation& one : state.staged)
-      if (is_done(one)) done.push_back(std::move(one));
-    // What was moved has kept its target.
-    std::erase_if(state.staged, is_done);
-  }
+StagedOperations staged_for(WindowState& state, int target) {
+  const std::lock_guard<std::mutex> locked(state.mutex);
+  StagedOperations found;
+  for (const auto& one : state.staged)
+    if (target == kAllTargets || one->target == target) found.push_back(one);
+  return found;
+}
+
+// Under the lock: whoever finds one copied may use the buffer.
+Status complete_staged(WindowState& state, const StagedOperations& operations) {
+  const std::lock_guard<std::mutex> locked(state.mutex);
   Status first;
-  for (StagedOperation& one : done) keep_first(first, one.buffers.recv.copy_out());
+  for (const auto& one : operations)
+    if (!std::exchange(one->is_copied, true))
+      keep_first(first, one->buffers.recv.copy_out(one->result_bytes));
+  std::erase_if(state.staged, [](const auto& one) { return one->is_copied; });
   return first;
 }
 

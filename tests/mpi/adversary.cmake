@@ -14,7 +14,8 @@ foreach(row IN ITEMS "partitioned.straight 1 partitioned"
                      "partitioned_collectives.nodes 1 partitioned_collectives ACCORD_NODE_SPLIT=1"
                      "messages 0 messages single" "messages.synchronous 2 messages unbuffered"
                      "probed_messages 0 probed_messages single" "message_rules 0 message_rules"
-                     "windows.direct 1 windows direct" "windows.messages 1 windows messages ACCORD_NODE_SPLIT=1")
+                     "windows.direct 1 windows direct" "windows.messages 1 windows messages ACCORD_NODE_SPLIT=1"
+                     "windows.threads 1 windows threads")
   separate_arguments(row)
   list(POP_FRONT row name synchronous program)
   set(arguments ${row})

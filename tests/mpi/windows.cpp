@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "window_errors.h"
 #include "window_handles.h"
 #include "window_host_memory.h"
 #include "window_test.h"
@@ -278,6 +279,27 @@ void exclusive_locks_exclude() {
   if (rank == 0) expect(window.content()[3] == 20 * size, std::to_string(window.content()[3]));
 }
 
+// Rank 0 reads its own memory, which is no operation.
+void a_lock_of_all_ranks_protects_local_loads() {
+  test_name = "a lock of all ranks";
+  const Window window(std::vector<int>(kCount, 0));
+  if (rank == 0) MPI_Win_lock_all(0, window.handle());
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    expect(window.content()[5] == 0, "another rank has it at the same time");
+    MPI_Win_unlock_all(window.handle());
+  }
+  if (rank == 1) {
+    const int value = 7;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.handle());
+    MPI_Put(&value, 1, MPI_INT, 0, 5, 1, MPI_INT, window.handle());
+    MPI_Win_unlock(0, window.handle());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) expect(window.content()[5] == 7, "nobody gets it afterwards");
+}
+
 void dynamic_window() {
   test_name = "a dynamic window";
   MPI_Win win = MPI_WIN_NULL;
@@ -334,37 +356,6 @@ void dynamic_window() {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_free(&win);
-}
-
-void attributes_and_errors() {
-  test_name = "attributes and errors";
-  const Window window(of_rank(rank));
-  void* base = nullptr;
-  MPI_Aint* bytes = nullptr;
-  int* unit = nullptr;
-  int* flavor = nullptr;
-  int found = 0;
-  MPI_Win_get_attr(window.handle(), MPI_WIN_BASE, &base, &found);
-  expect(found != 0 && base == window.start(), "MPI_WIN_BASE");
-  MPI_Win_get_attr(window.handle(), MPI_WIN_SIZE, &bytes, &found);
-  expect(found != 0 && *bytes == kCount * static_cast<MPI_Aint>(sizeof(int)), "MPI_WIN_SIZE");
-  MPI_Win_get_attr(window.handle(), MPI_WIN_DISP_UNIT, &unit, &found);
-  expect(found != 0 && *unit == sizeof(int), "MPI_WIN_DISP_UNIT");
-  MPI_Win_get_attr(window.handle(), MPI_WIN_CREATE_FLAVOR, &flavor, &found);
-  expect(found != 0 && *flavor == MPI_WIN_FLAVOR_CREATE, "MPI_WIN_CREATE_FLAVOR");
-  MPI_Win_fence(0, window.handle());
-  int value = 0;
-  int error = MPI_SUCCESS;
-  MPI_Error_class(MPI_Put(&value, 1, MPI_INT, right(), kCount, 1, MPI_INT, window.handle()),
-                  &error);
-  expect(error == MPI_ERR_RMA_RANGE, "behind its end: class " + std::to_string(error));
-  MPI_Error_class(MPI_Put(&value, 1, MPI_INT, size, 0, 1, MPI_INT, window.handle()), &error);
-  expect(error != MPI_SUCCESS, "a rank that is not");
-  expect(MPI_Put(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window.handle()) == MPI_SUCCESS,
-         "MPI_PROC_NULL");
-  MPI_Win_fence(0, window.handle());
-  MPI_Error_class(MPI_Win_unlock(right(), window.handle()), &error);
-  expect(error == MPI_ERR_RMA_SYNC, "not locked: class " + std::to_string(error));
 }
 
 void allocated_window() {
@@ -484,7 +475,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (way == "refused" || way == "threads") {
-    way == "threads" ? many_threads() : windows_that_need_a_thread();
+    if (way == "refused") windows_that_need_a_thread();
+    if (way == "threads") many_threads();
+    if (way == "threads") a_flush_of_another_thread();
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
   }
@@ -496,10 +489,15 @@ int main(int argc, char** argv) {
   updates_of_pairs_and_types();
   requests_among_others();
   exclusive_locks_exclude();
+  a_lock_of_all_ranks_protects_local_loads();
   mixed_memory();
   device_buffers_on_a_host_window();
+  more_room_than_data();
+  a_flush_completes_requests();
   dynamic_window();
   attributes_and_errors();
+  errors_are_told_once();
+  an_error_handler_that_posts();
   allocated_window();
   long_ones();
   memory_is_given_back();

@@ -70,6 +70,7 @@ TEST_F(rma_service, gives_a_lock_once_it_is_free) {
   EXPECT_TRUE(try_lock(words_, LockKind::exclusive, 1));
 }
 
+// By its request, or by the next flush where it has none.
 TEST_F(rma_service, tells_the_origin_of_an_error_once) {
   lines_[0] = cut_line();
   words_.update_holder = 1;
@@ -77,8 +78,39 @@ TEST_F(rma_service, tells_the_origin_of_an_error_once) {
   go_on();
   EXPECT_TRUE(progress_->is_done());
   EXPECT_CODE(device_error, progress_->status);
+  EXPECT_OK(origin_.take_error(1));
+  progress_ = nullptr;
+  EXPECT_OK(ask(message::Kind::update, ints({{0, 1}}), {1}));
+  go_on();
+  EXPECT_TRUE(origin_.is_quiet(1));
   EXPECT_CODE(device_error, origin_.take_error(1));
   EXPECT_OK(origin_.take_error(1));
+}
+
+// A socket holds 11 parcels. This rank is in a call that is not about its window.
+TEST_F(rma_service, makes_room_for_the_parcels_of_its_peers) {
+  int told[2];
+  ASSERT_EQ(0, ::pipe(told));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    node::DescriptorPort port;
+    const Status opened = port.open();
+    if (::write(told[1], &port.address(), sizeof port.address()) < 0 || !opened.ok()) ::_exit(1);
+    target_.makes_room_in(port);
+    for (;; ::usleep(100)) (void)target_.advance(port_);
+  }
+  node::PortAddress peer;
+  ASSERT_EQ(static_cast<ssize_t>(sizeof peer), ::read(told[0], &peer, sizeof peer));
+  node::DescriptorPort port;
+  ASSERT_OK(port.open());
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  for (int item = 0; item < 40; ++item)
+    for (bool sent = false; !sent && std::chrono::steady_clock::now() < give_up; ::sched_yield())
+      ASSERT_OK(port.send(peer, {0, item, 0}, {&told[0], 1}, sent));
+  EXPECT_LT(std::chrono::steady_clock::now(), give_up);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(child, ::waitpid(child, nullptr, 0));
+  for (const int end : told) ::close(end);
 }
 
 TEST_F(rma_service, takes_nothing_more_where_it_cannot_send) {
@@ -232,7 +264,7 @@ TEST_F(rma_far_service, names_a_target_that_gives_no_sign_of_life) {
   EXPECT_TRUE(
       go_on_until([&] { (void)origin_.advance(port_); }, [&] { return progress_->is_done(); }));
   EXPECT_TRUE(origin_.is_quiet(1));
-  EXPECT_NE(std::string::npos, origin_.take_error(1).message().find("rank 1 is gone"));
+  EXPECT_NE(std::string::npos, progress_->status.message().find("rank 1 is gone"));
   EXPECT_CODE(device_error, ask(message::Kind::put, ints({{0, 1}}), {1}));
 }
 
@@ -289,7 +321,7 @@ TEST_F(rma_service, does_not_wait_for_a_rank_that_is_gone) {
   EXPECT_TRUE(origin_.is_quiet(1));
   EXPECT_TRUE(progress_->is_done());
   EXPECT_CODE(device_error, progress_->status);
-  EXPECT_NE(origin_.take_error(1).message().find("rank 1 is gone"), std::string::npos);
+  EXPECT_NE(progress_->status.message().find("rank 1 is gone"), std::string::npos);
 }
 
 TEST_F(rma_service, ends_though_the_receiver_of_a_message_is_gone) {
