@@ -47,6 +47,7 @@ struct CallMark {
   std::uint64_t what = 0;
   std::uint64_t size_bytes = 0;
 
+  bool operator==(const CallMark&) const = default;
   static CallMark of(const Key& key) noexcept {
     const std::uint64_t kind =
         std::uint64_t{key.collective} << 32 | key.op << 16 | key.element_type;

@@ -174,6 +174,14 @@ void Engine::progress() {
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
+void Engine::Waiting::progress() noexcept try { engine_.progress(); } catch (...) {
+  if (!thrown_) thrown_ = std::current_exception();
+}
+
+void Engine::Waiting::end() const {
+  if (thrown_) std::rethrow_exception(thrown_);
+}
+
 bool Engine::busy(const CommQueue& queue) {
   if (idle()) return false;
   Locked locked(port_, mutex_, waiting_);

@@ -28,6 +28,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +89,9 @@ struct CommQueue {
   ModeTable modes;
   CallWatch watch;
   Status difference;  // for the call that begins anew to tell
+  // The last call, which this rank has counted, where it has failed here alone before the host MPI
+  // got it, which has that of the others: the program may make it again.
+  std::optional<CallMark> owed;
   Team team;
   unsigned short_calls = 0;  // blocking ones of one step
   // Whether its memory may go since nobody calls (Engine::rest).
@@ -143,15 +147,23 @@ class Engine {
   // While a thread calls progress again and again: counted where others may see it.
   class Waiting {
    public:
-    explicit Waiting(Engine& engine) noexcept : count_(*engine.waits_.load()) {
+    explicit Waiting(Engine& engine) noexcept : engine_(engine), count_(*engine.waits_.load()) {
       count_.fetch_add(1, std::memory_order_relaxed);
     }
     ~Waiting() { count_.fetch_sub(1, std::memory_order_relaxed); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
+    // For a call that must be brought to its end whatever error handlers throw for other
+    // operations: that is kept.
+    void progress() noexcept;
+    // Once it has ended: throws what has been kept.
+    void end() const;
+
    private:
+    Engine& engine_;
     std::atomic<std::uint32_t>& count_;
+    std::exception_ptr thrown_;  // the first one
   };
   bool is_waited_for() const noexcept {
     return waits_.load()->load(std::memory_order_relaxed) != 0;
@@ -161,15 +173,13 @@ class Engine {
     waits_.store(count != nullptr ? count : &unseen_waits_);
   }
 
-  // Progresses until done() is true; done() may poke the host MPI.
+  // Progresses until done() is true; done() may poke the host MPI. What operations have thrown is
+  // thrown then.
   template <class Done>
   void wait_until(Done&& done) {
-    const Waiting waiting(*this);
-    for (;;) {
-      progress();
-      if (done()) return;
-      port_.pause();
-    }
+    Waiting waiting(*this);
+    for (waiting.progress(); !done(); waiting.progress()) port_.pause();
+    waiting.end();
   }
 
   void wait(const Operation& operation) {

@@ -41,21 +41,19 @@ std::shared_ptr<Tracked> Requests::claim(HostRequest request) {
   return work;
 }
 
-Requests::LookedAt Requests::begin_looks() {
-  LookedAt all;
-  const std::lock_guard<std::mutex> locked(mutex_);
-  for (const auto& [request, work] : table_) {
+Requests::Looks::Looks(Requests& its) : requests(its) {
+  const std::lock_guard<std::mutex> locked(requests.mutex_);
+  for (const auto& [request, work] : requests.table_) {
     if (work->claimed || work->is_looked_at || !work->active || work->finished ||
         work->is_waited_for.load() || !work->may_fetch_early())
       continue;
     work->is_looked_at = true;
     all.emplace_back(request, work);
   }
-  return all;
 }
 
-void Requests::end_looks(const LookedAt& all) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+Requests::Looks::~Looks() {
+  const std::lock_guard<std::mutex> locked(requests.mutex_);
   for (const auto& [request, work] : all) work->is_looked_at = false;
 }
 

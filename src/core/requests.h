@@ -118,9 +118,8 @@ class Requests {
   // meanwhile.
   template <class Look>
   void look_at_each(Look&& look) {
-    const auto all = begin_looks();
-    for (const auto& [request, work] : all) look(request, *work);
-    end_looks(all);
+    const Looks looks(*this);
+    for (const auto& [request, work] : looks.all) look(request, *work);
   }
 
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
@@ -142,9 +141,16 @@ class Requests {
   void forget(HostRequest request);
 
  private:
-  using LookedAt = std::vector<std::pair<HostRequest, std::shared_ptr<Tracked>>>;
-  LookedAt begin_looks();
-  void end_looks(const LookedAt& all);
+  // Nobody else has them meanwhile.
+  struct Looks {
+    explicit Looks(Requests& requests);
+    ~Looks();
+    Looks(const Looks&) = delete;
+    Looks& operator=(const Looks&) = delete;
+
+    Requests& requests;
+    std::vector<std::pair<HostRequest, std::shared_ptr<Tracked>>> all;
+  };
   // The work of a request that nobody has claimed, under the lock; null: there is none.
   std::shared_ptr<Tracked> unclaimed(HostRequest request, std::unique_lock<std::mutex>& locked);
 

@@ -76,6 +76,7 @@ class LoanOperation final : public core::Operation {
   // Whether the call that waits for it waits for others, too.
   void may_stay(bool may) noexcept { may_stay_.store(may, std::memory_order_relaxed); }
   Phase advance(core::HostPort& port) override;
+  void abandon() noexcept override { lender_.withdraw(header_); }
 
  private:
   node::Lender& lender_;

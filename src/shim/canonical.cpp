@@ -231,20 +231,33 @@ struct Canonical {
   Family family = Family::other;
 };
 
-// Fortran's types of a given precision have no handles to be found by.
+// Of Fortran's types of a given precision, which have no handles to be found by.
+constexpr int kFortranClasses[] = {MPI_TYPECLASS_REAL, MPI_TYPECLASS_COMPLEX,
+                                   MPI_TYPECLASS_INTEGER};
+constexpr auto kFortranClassCount = static_cast<std::uint32_t>(std::size(kFortranClasses));
+
+// What calls of two such types have in common ends with their size.
+Canonical fortran_type(MPI_Datatype datatype, std::uint32_t type_class, Family family) {
+  int size_bytes = 0;
+  if (host::Type_size(datatype, &size_bytes) != MPI_SUCCESS) return {};
+  return {static_cast<std::uint32_t>(known_types().size()) + 1 + type_class +
+              kFortranClassCount * static_cast<std::uint32_t>(size_bytes),
+          family};
+}
+
 Canonical canonical(MPI_Datatype datatype) {
   const auto list = known_types();
-  const auto last = static_cast<std::uint32_t>(list.size());
   const auto found = std::ranges::find(list, datatype, &KnownType::datatype);
   if (found != list.end())
     return {static_cast<std::uint32_t>(found - list.begin() + 1), found->family};
   switch (combiner_of(datatype)) {
     case MPI_COMBINER_F90_REAL:
-      return {last + 1, Family::floating};
+      return fortran_type(datatype, 0, Family::floating);
     case MPI_COMBINER_F90_COMPLEX:
-      return {last + 2, Family::complex};
+      return fortran_type(datatype, 1, Family::complex);
     case MPI_COMBINER_F90_INTEGER:
-      return {last + 3, kTakesCharacters ? Family::signed_integer : Family::fortran_integer};
+      return fortran_type(datatype, 2,
+                          kTakesCharacters ? Family::signed_integer : Family::fortran_integer);
     default:
       return {};
   }
@@ -282,12 +295,11 @@ std::uint32_t number_of_element(MPI_Datatype datatype) {
   const std::uint32_t number = canonical_type(datatype);
   const auto named = static_cast<std::uint32_t>(known_types().size());
   if (number <= named) return number;
-  constexpr int kClasses[] = {MPI_TYPECLASS_REAL, MPI_TYPECLASS_COMPLEX, MPI_TYPECLASS_INTEGER};
+  const int type_class = kFortranClasses[(number - named - 1) % kFortranClassCount];
   int size_bytes = 0;
   MPI_Datatype same = MPI_DATATYPE_NULL;
-  const bool found =
-      host::Type_size(datatype, &size_bytes) == MPI_SUCCESS &&
-      host::Type_match_size(kClasses[number - named - 1], size_bytes, &same) == MPI_SUCCESS;
+  const bool found = host::Type_size(datatype, &size_bytes) == MPI_SUCCESS &&
+                     host::Type_match_size(type_class, size_bytes, &same) == MPI_SUCCESS;
   return found ? canonical_type(same) : 0;
 }
 
@@ -350,10 +362,9 @@ Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_byte
 }
 
 bool may_be_defined(MPI_Op op, MPI_Datatype datatype, std::size_t size_bytes) {
-  const std::uint32_t number = canonical_type(datatype);
+  const auto [number, family] = canonical(datatype);
   const ReduceOp reduce = device_op(op);
   if (number == 0 || reduce == ReduceOp::none) return true;
-  const Family family = known_types()[number - 1].family;
   const Element element = element_of(family, size_bytes);
   return element == Element::none ||
          (device::is_defined(reduce, element) && is_legal(reduce, family));

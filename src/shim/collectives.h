@@ -54,6 +54,7 @@ template <class Shape>
 bool voted_plain(const Shape& call, std::size_t size_bytes) {
   CommState* const state = comm_state(call.comm);
   if (state == nullptr) return true;  // it will say why
+  if (state->queue->owed) return false;
   if (LastCollective next = as_last(call, size_bytes, *state); !state->last.is_same(next)) {
     const auto sketch = outline(call, *state);
     next.has_ways = sketch && has_ways(*sketch, *state);
@@ -114,6 +115,18 @@ bool sends_own_place(const shape::Allgatherv<C, D>& call, const CommState& state
   if (state.inter || call.sendcount == 0 || call.sendbuf == MPI_IN_PLACE) return false;
   if (call.sendcount != call.recvcounts[state.rank] || call.sendtype != call.recvtype) return false;
   return call.sendbuf == core::at(call.recvbuf, call.displs[state.rank] * extent_of(call.recvtype));
+}
+
+// Whether both buffers mean something on this rank, where they have one address: rank 0 of an
+// exscan receives nothing, and all blocks of an allgatherv may lie behind what it sends.
+template <class C>
+bool overlaps(const shape::Exscan<C>&, int me) {
+  return me > 0;
+}
+template <class C, class D>
+bool overlaps(const shape::Allgatherv<C, D>& call, int me) {
+  return overlap({call.sendcount, call.sendtype, 0},
+                 {call.recvcounts[me], call.recvtype, call.displs[me]});
 }
 
 // One address for both buffers, which is an error that the host MPI shall report where both mean

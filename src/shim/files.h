@@ -86,11 +86,12 @@ class TrackedTransfer final : public core::Tracked {
 
 template <class Call>
 int start_transfer(MPI_File fh, Description d, MPI_Request* request, Call call) {
-  if (!d.valid || request == nullptr || !d.recv.is_staged()) {
+  // One of host memory keeps the order with the others, where these may be of devices.
+  if (!d.valid || request == nullptr || (!d.recv.is_staged() && !job.has_devices)) {
     if (!engine().idle()) engine().progress();
     return call(d.recv.user());
   }
-  coll::set_last_path("staged");
+  if (d.recv.is_staged()) coll::set_last_path("staged");
   if (const Status opened = open_transfer(d); !opened.ok()) return raise_on_file(fh, opened);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = call(d.recv.host());

@@ -16,6 +16,23 @@
 
 namespace accord::shim {
 
+// A receive beside a send that has not begun yet: unless it is kept it is ended, also where the
+// program's error handler throws. What has been matched is received.
+class Unmatched {
+ public:
+  explicit Unmatched(MPI_Request& receive) : receive_(&receive) {}
+  ~Unmatched() {
+    if (receive_ != nullptr && host::Cancel(receive_) == MPI_SUCCESS)
+      (void)host::Wait(receive_, MPI_STATUS_IGNORE);
+  }
+  Unmatched(const Unmatched&) = delete;
+  Unmatched& operator=(const Unmatched&) = delete;
+  void keep() noexcept { receive_ = nullptr; }
+
+ private:
+  MPI_Request* receive_;
+};
+
 class HeldExchange final : public core::Operation {
  public:
   HeldExchange(MPI_Request receive, MPI_Request send)
@@ -81,9 +98,11 @@ int exchange_held(MPI_Comm comm, Description d, HeldMessage& held, std::vector<s
   MPI_Request sending = MPI_REQUEST_NULL;
   if (const int code = receive(work->description().recv.host(), &held.handle, &receiving))
     return raise_for(substitute, code);
+  Unmatched receive_without_send(receiving);
   const void* const from =
       work->sent().empty() ? work->description().send.host() : work->sent().data();
   if (const int code = send(from, &sending)) return code;
+  receive_without_send.keep();
   work->operation = std::make_shared<HeldExchange>(receiving, sending);
   core::HostRequest bits = 0;
   const Status submitted = engine().submit(work->operation, nullptr, bits);

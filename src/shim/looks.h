@@ -81,8 +81,7 @@ inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, M
 // is copied out some messages at a time.
 class Looks {
  public:
-  Looks(int count, const MPI_Request array[])
-      : keeps_order_(static_cast<std::size_t>(count), true) {
+  Looks(int count, const MPI_Request array[]) : keeps_order_(static_cast<std::size_t>(count)) {
     if (messaging.node_joined) near_.emplace(outbox());
     if (messaging.net_joined) far_.emplace(net_mail());
     for (int i = 0; i < count && !requests().empty(); ++i) {
@@ -103,9 +102,9 @@ class Looks {
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
 
-  // Whether those before it that keep the order of the array are to be complete first. Transfers of
-  // files are: ROMIO's collective ones send messages that differ in nothing but their order. So
-  // also what the host MPI does alone, which may be one.
+  // Whether those before it that say so, too, are to be complete first. Transfers of files are:
+  // ROMIO's collective ones send messages that differ in nothing but their order. Nothing else is:
+  // what one waits for may need another that lies behind it.
   bool keeps_order(int i) const { return keeps_order_[static_cast<std::size_t>(i)]; }
 
   // Whether it is complete, unless what it has got is still to be brought.

@@ -374,16 +374,17 @@ Status end_message(const node::MessageHeader& header, const Status& posted,
   ACCORD_TRY(posted);
   node::Lender& lender = lender_of(header);
   p2p::LoanEnd loan(lender, header);
-  const core::Engine::Waiting waiting(engine());
-  for (bool is_received = synchronous == Synchronous::no;;) {
-    bool done = false;
+  core::Engine::Waiting waiting(engine());
+  for (bool is_received = synchronous == Synchronous::no, done = false;;) {
     if (!is_received) ACCORD_TRY(lender.look_for_receive(header, is_received));
     if (is_received) ACCORD_TRY(loan.poll(done));
-    if (done) return {};
-    engine().progress();
+    if (done) break;
+    waiting.progress();
     engine().port().poke();
     engine().port().pause();
   }
+  waiting.end();
+  return {};
 }
 
 void watch_calls(MPI_Comm comm, CommState& state) {

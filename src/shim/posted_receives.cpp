@@ -39,6 +39,10 @@ class Looking final : public core::Operation {
     is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
   }
+  void abandon() noexcept override {
+    const std::lock_guard locked(mutex_);
+    is_active_ = false;
+  }
 
  private:
   // Who waits for receivers has nothing better to do, and the links towards it are idle: of a

@@ -22,6 +22,14 @@ inline bool is_received(int code, MPI_Message* message) {
   return error_class == MPI_SUCCESS || *message == MPI_MESSAGE_NULL;
 }
 
+// Before a message that may be held is taken: where there is no memory for it, it is to be received
+// by another call.
+inline Status open_for_held(Description& d) {
+  if (!holds_messages() || !d.valid) return {};
+  ACCORD_TRY(d.send.open());
+  return d.recv.open();
+}
+
 // A non-blocking receive of a matched message. An error of ours is raised on `comm`.
 template <class C>
 int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
@@ -44,6 +52,7 @@ int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Co
     return host::Irecv(buf, count, datatype, source, tag, comm, request);
   Description d = description_of_recv(buf, count, datatype);
   const ReceiveOrder ordered(comm);
+  if (const Status opened = open_for_held(d); !opened.ok()) return raise(comm, opened);
   if (HeldMessage held; take_held(source, tag, comm, held)) {
     d.substitute = std::move(held.substitute);
     return start_matched("MPI_Irecv", comm, std::move(d), count, datatype, &held.handle, request);
@@ -161,6 +170,7 @@ int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Com
     return after_host_receive(Wait(&request, status), buf, count, datatype);
   }
   Description d = description_of_recv(buf, count, datatype, Lasts::call);
+  if (const Status opened = open_for_held(d); !opened.ok()) return raise(comm, opened);
   if (HeldMessage held; take_held(source, tag, comm, held)) {
     d.substitute = std::move(held.substitute);
     return receive_matched("MPI_Recv", comm, std::move(d), count, datatype, &held.handle, status);

@@ -22,7 +22,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   Statuses statuses(status, 1, !watched.empty());
   // An early one is inactive to the host MPI, whose calls for one request and for all of an array
   // then say that it is complete; those for any of an array pass it over.
-  const int code = complete(
+  return complete(
       watched, WaitsFor::all, [&] { return host::Wait(request, statuses.get()); },
       [&](bool& done) -> int {
         int flag = 0;
@@ -30,8 +30,10 @@ int Wait(MPI_Request* request, MPI_Status* status) {
         const int tested = host::Test(request, &flag, statuses.get());
         done = flag != 0;
         return tested;
+      },
+      [&](int code) {
+        return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
       });
-  return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
 }
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -49,13 +51,14 @@ namespace {
 // Waitall where nothing of ours needs progress.
 int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Status given[]) {
   Statuses statuses(given, count, !watched.empty());
+  const auto status_of = [&](int index) { return statuses.get() + index; };
   int code = MPI_SUCCESS;
   {
     const Region region(engine());
-    code = host::Waitall(count, array, statuses.get());
+    code = or_settle(
+        watched, [&] { return host::Waitall(count, array, statuses.get()); }, status_of);
   }
-  if (!settled_as_array(code)) return code;
-  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+  return settled_as_array(code) ? settle_array(watched, code, status_of) : code;
 }
 
 // Waitall where something of ours needs progress, or has to be done for each: one request by
@@ -126,9 +129,11 @@ int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) {
     *flag = 0;
     return MPI_SUCCESS;
   }
-  const int code = host::Testall(count, array, flag, statuses.get());
+  const auto status_of = [&](int index) { return statuses.get() + index; };
+  const int code = or_settle(
+      watched, [&] { return host::Testall(count, array, flag, statuses.get()); }, status_of);
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+  return settle_array(watched, code, status_of);
 }
 
 int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) {
@@ -140,7 +145,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) {
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
   const Watched* early = nullptr;
-  const int code = complete(
+  return complete(
       watched, WaitsFor::any, [&] { return host::Waitany(count, array, index, statuses.get()); },
       [&](bool& done) -> int {
         int flag = 0;
@@ -152,12 +157,14 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) {
         done =
             flag != 0 && (*index != MPI_UNDEFINED || (!watched.has_early() && arrived.are_all()));
         return tested;
+      },
+      [&](int code) {
+        if (early != nullptr) return settle_early(*early, *index, *statuses.get());
+        for (const Watched& one : watched) {
+          if (one.index == *index) return settle(one, *statuses.get(), code);
+        }
+        return code;
       });
-  if (early != nullptr) return settle_early(*early, *index, *statuses.get());
-  for (const Watched& one : watched) {
-    if (one.index == *index) return settle(one, *statuses.get(), code);
-  }
-  return code;
 }
 
 int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* status) {
@@ -187,15 +194,36 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
 namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
-int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
-                MPI_Status* statuses, Ended ended = Ended::completed) {
-  if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
-  const auto status_of = [&](int index) -> MPI_Status* {
+struct StatusOfSome {
+  int* outcount;
+  int* indices;
+  MPI_Status* statuses;
+
+  MPI_Status* operator()(int index) const {
     for (int i = 0; i < *outcount; ++i) {
       if (indices[i] == index) return statuses + i;
     }
     return nullptr;
+  }
+};
+
+// What the host MPI does not see, or takes for inactive, is active all the same.
+int test_some(const Watch& watched, int count, MPI_Request array[], const StatusOfSome& some) {
+  const auto test = [&] {
+    Arrived arrived(watched, count, array);
+    const int code =
+        host::Testsome(count, arrived.array(), some.outcount, some.indices, some.statuses);
+    if (code == MPI_SUCCESS && *some.outcount == MPI_UNDEFINED &&
+        (watched.has_early() || !arrived.are_all()))
+      *some.outcount = 0;
+    return code;
   };
+  return or_settle(watched, test, some);
+}
+
+int settle_some(const Watch& watched, int code, const StatusOfSome& status_of,
+                Ended ended = Ended::completed) {
+  if (!settled_as_array(code) || *status_of.outcount == MPI_UNDEFINED) return code;
   return settle_array(watched, code, status_of, ended);
 }
 
@@ -209,26 +237,29 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_S
   }
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  const StatusOfSome status_of{outcount, indices, statuses.get()};
   const Watched* early = nullptr;
-  const int code = complete(
+  return complete(
       watched, WaitsFor::any,
-      [&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
+      [&] {
+        const auto waits = [&] {
+          return host::Waitsome(count, array, outcount, indices, statuses.get());
+        };
+        return or_settle(watched, waits, status_of);
+      },
       [&](bool& done) -> int {
         early = watched.early();
         done = early != nullptr;
         if (done) return MPI_SUCCESS;
-        Arrived arrived(watched, count, array);
-        const int tested =
-            host::Testsome(count, arrived.array(), outcount, indices, statuses.get());
-        done = *outcount != 0 &&
-               (*outcount != MPI_UNDEFINED || (!watched.has_early() && arrived.are_all()));
+        const int tested = test_some(watched, count, array, status_of);
+        done = *outcount != 0;
         return tested;
+      },
+      [&](int code) {
+        if (early == nullptr) return settle_some(watched, code, status_of);
+        *outcount = 1;
+        return settle_early_of_some(*early, indices[0], *statuses.get());
       });
-  if (early != nullptr) {
-    *outcount = 1;
-    return settle_early_of_some(*early, indices[0], *statuses.get());
-  }
-  return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
 int Testsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_Status given[]) {
@@ -242,12 +273,8 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_S
     *outcount = 1;
     return settle_early_of_some(*early, indices[0], *statuses.get());
   }
-  Arrived arrived(watched, count, array);
-  const int code = host::Testsome(count, arrived.array(), outcount, indices, statuses.get());
-  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED &&
-      (watched.has_early() || !arrived.are_all()))
-    *outcount = 0;
-  return settle_some(watched, code, outcount, indices, statuses.get());
+  const StatusOfSome status_of{outcount, indices, statuses.get()};
+  return settle_some(watched, test_some(watched, count, array, status_of), status_of);
 }
 
 int Start(MPI_Request* request) {
@@ -437,7 +464,7 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
   if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED &&
       (watched.has_early() || !arrived.are_all()))
     *outcount = 0;
-  return settle_some(watched, code, outcount, indices, statuses.get(), Ended::kept);
+  return settle_some(watched, code, {outcount, indices, statuses.get()}, Ended::kept);
 }
 #endif
 

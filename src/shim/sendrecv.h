@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -13,11 +14,6 @@
 #include "shim/receives.h"
 
 namespace accord::shim {
-
-// Ends a receive that nobody will send to.
-inline void take_back(MPI_Request& receive) {
-  if (host::Cancel(&receive) == MPI_SUCCESS) (void)host::Wait(&receive, MPI_STATUS_IGNORE);
-}
 
 // Of a message to or from MPI_PROC_NULL, as at the edge of a grid, nothing is read or written.
 template <class C>
@@ -78,44 +74,56 @@ int send_and_receive(const char* name, check::Names names, const void* sendbuf, 
     sent.buf = kept.host();
   }
   if (!posted && !staged.ok()) return raise(comm, staged);
+  std::optional<Unsent> unsent;
+  if (posted) unsent.emplace(header);
   d.send = core::StagedBuffer::untouched(sent.buf);
+  if (const Status opened = open_for_held(d); !opened.ok()) return raise(comm, opened);
   HeldMessage held;
   std::optional<ReceiveOrder> ordered(std::in_place, comm);  // until the receive is posted
   const bool is_held = take_held(source, recvtag, comm, held);
   d.substitute = std::move(held.substitute);
   MPI_Request send_request = MPI_REQUEST_NULL;
-  bool is_sent = false;
   const auto twin = [&](const void*, void* recv, MPI_Request* request) {
     const int failed = is_held
                            ? host::Imrecv(recv, recvcount, recvtype, &held.handle, request)
                            : host::Irecv(recv, recvcount, recvtype, source, recvtag, comm, request);
     ordered.reset();
     if (failed != MPI_SUCCESS) return failed;
+    Unmatched receive(*request);
     const int sending =
         host::Isend(sent.buf, sent.count, sent.datatype, dest, sendtag, comm, &send_request);
-    is_sent = sending == MPI_SUCCESS;
-    if (!is_sent) take_back(*request);
+    if (sending == MPI_SUCCESS) receive.keep();
+    return sending;
+  };
+  const auto end_send = [&]() -> int {
+    if (send_request == MPI_REQUEST_NULL) return MPI_SUCCESS;
+    const int sending = run_twin(
+        [&](MPI_Request* request) {
+          *request = send_request;
+          return MPI_SUCCESS;
+        },
+        MPI_STATUS_IGNORE);
+    if (posted) unsent->is_sent();
+    if (posted) staged = end_message(header, staged);
     return sending;
   };
   const bool by_requests = is_held || posted || must_post_receives();
-  const int code = blocking_receive(
-      name, comm, std::move(d), status,
-      [&](const void* from, void* recv, MPI_Status* told) {
-        if (by_requests)
-          return run_twin([&](MPI_Request* request) { return twin(from, recv, request); }, told);
-        return host::Sendrecv(sent.buf, sent.count, sent.datatype, dest, sendtag, recv, recvcount,
-                              recvtype, source, recvtag, comm, told);
-      },
-      twin, names);
-  if (posted && !is_sent) lender_of(header).withdraw(header);
-  if (send_request == MPI_REQUEST_NULL) return code;
-  const int sending = run_twin(
-      [&](MPI_Request* request) {
-        *request = send_request;
-        return MPI_SUCCESS;
-      },
-      MPI_STATUS_IGNORE);
-  if (posted) staged = end_message(header, staged);
+  int code = MPI_SUCCESS;
+  try {
+    code = blocking_receive(
+        name, comm, std::move(d), status,
+        [&](const void* from, void* recv, MPI_Status* told) {
+          if (by_requests)
+            return run_twin([&](MPI_Request* request) { return twin(from, recv, request); }, told);
+          return host::Sendrecv(sent.buf, sent.count, sent.datatype, dest, sendtag, recv, recvcount,
+                                recvtype, source, recvtag, comm, told);
+        },
+        twin, names);
+  } catch (...) {  // the send ends all the same: its buffer is the program's again
+    (void)end_send();
+    throw;
+  }
+  const int sending = end_send();
   if (code != MPI_SUCCESS || sending != MPI_SUCCESS) return code != MPI_SUCCESS ? code : sending;
   return raise(comm, staged);
 }
@@ -128,12 +136,16 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
                           recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
-// What a buffer of host memory holds, to be sent as MPI_PACKED: that matches any type.
+// What a buffer of host memory holds, to be sent as MPI_PACKED: that matches any type. An error
+// where that has more bytes than a count of this call tells.
 template <class C>
 int pack(const void* buf, C count, MPI_Datatype datatype, MPI_Comm comm,
          std::vector<std::byte>& packed, C& size) {
   C room{};
   if (const int code = host::Pack_size(count, datatype, comm, &room)) return code;
+  if (room < 0 || segment_of(count, datatype).size_bytes() > std::numeric_limits<C>::max())
+    return raise(comm, {StatusCode::unsupported,
+                        "what goes out has too many bytes to be packed: MPI_Sendrecv_replace_c"});
   packed.resize(static_cast<std::size_t>(room) + 1);
   size = 0;
   return host::Pack(buf, count, datatype, packed.data(), room, &size, comm);
@@ -147,7 +159,7 @@ int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int se
     return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
                                   status);
   }
-  if (engine().idle() && !may_listen() && !has_posted_receives()) {
+  if (!job.has_threads && engine().idle() && !may_listen() && !has_posted_receives()) {
     Description d = description_of_recv(buf, count, datatype, Lasts::call);
     d.reads(d.recv, count, datatype);
     return blocking_receive(
@@ -198,6 +210,7 @@ int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest,
   if (source != MPI_PROC_NULL) d.reads(d.recv, recvcount, recvtype);
   describe_send_to(dest, d, sendbuf, sendcount, sendtype);
   const ReceiveOrder ordered(comm);
+  if (const Status opened = open_for_held(d); !opened.ok()) return raise(comm, opened);
   if (HeldMessage held; d.valid && request != nullptr && take_held(source, recvtag, comm, held)) {
     if (const Status opened = open_both(d); !opened.ok()) return raise(comm, opened);
     return exchange_held(
@@ -224,6 +237,7 @@ int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int s
   Description d = description_of_recv(buf, count, datatype);
   d.reads(d.recv, count, datatype);
   const ReceiveOrder ordered(comm);
+  if (const Status opened = open_for_held(d); !opened.ok()) return raise(comm, opened);
   if (HeldMessage held; d.valid && request != nullptr && take_held(source, recvtag, comm, held)) {
     if (const Status opened = open_both(d); !opened.ok()) return raise(comm, opened);
     std::vector<std::byte> packed;

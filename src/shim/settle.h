@@ -72,20 +72,29 @@ inline int settle_early_of_some(const Watched& one, int& index, MPI_Status& stat
 
 // Blocks in the host MPI when nothing of ours needs progress, else polls the testing form: also for
 // any of several where one may be fetched for long while another one comes.
+// `settle` gets the code of either, before what other operations have thrown meanwhile is.
 enum class WaitsFor { all, any };
-template <class Native, class Poll>
-int complete(const Watch& watched, WaitsFor waits_for, Native native, Poll poll) {
+template <class Native, class Poll, class Settle>
+int complete(const Watch& watched, WaitsFor waits_for, Native native, Poll poll, Settle settle) {
   if (engine().idle() && !watched.has_early() && !has_posted_receives() &&
       (waits_for == WaitsFor::all || !watched.may_come_from_afar())) {
-    const Region region(engine());
-    return native();
+    int code = MPI_SUCCESS;
+    {
+      const Region region(engine());
+      code = native();
+    }
+    return settle(code);
   }
+  core::Engine::Waiting waiting(engine());
   int code = MPI_SUCCESS;
-  engine().wait_until([&] {
-    bool done = false;
+  for (bool done = false;;) {
+    waiting.progress();
     code = poll(done);
-    return done || code != MPI_SUCCESS;
-  });
+    if (done || code != MPI_SUCCESS) break;
+    engine().port().pause();
+  }
+  code = settle(code);
+  waiting.end();
   return code;
 }
 
@@ -129,6 +138,18 @@ int settle_array(const Watch& watched, int code, StatusOf status_of,
   }
   if (thrown) std::rethrow_exception(thrown);
   return result;
+}
+
+// A call of the host MPI for an array, which the program's error handler may throw out of: once the
+// host MPI has returned (thrown.h), so that statuses and all are there.
+template <class Call, class StatusOf>
+int or_settle(const Watch& watched, Call call, StatusOf status_of) try {
+  return call();
+} catch (...) {
+  (void)settle_array(watched, MPI_ERR_IN_STATUS, [&](int index) {
+    return watched.is_over(index) ? status_of(index) : nullptr;
+  });
+  throw;
 }
 
 inline bool settled_as_array(int code) { return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS; }

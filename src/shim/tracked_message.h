@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -267,6 +268,7 @@ class PersistentReceive final : public TrackedMessage {
     if (is_brought()) return end_early_fetch();
     facts = origin_;
     if (code_ != MPI_SUCCESS) give_up_cut_off(description_.landing, description_.recv.host());
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     ACCORD_TRY(Status::from_host(code_));
     const core::Completion received = completion_of(told_);
     facts->received_bytes = received.received_bytes;
@@ -282,7 +284,13 @@ class PersistentReceive final : public TrackedMessage {
     if (is_complete_.load()) return true;
     auto handle = from_bits<MPI_Request>(request);
     int flag = kUntold;
-    const int code = host::Test(&handle, &flag, &told_);
+    int code = MPI_ERR_OTHER;
+    // Whoever looks has nothing to do with it: the call that completes it gets what is thrown.
+    try {
+      code = host::Test(&handle, &flag, &told_);
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
     if (flag == 0 && code == MPI_SUCCESS) return false;
     is_started_.store(false);
     early = is_through_ = true;
@@ -310,6 +318,7 @@ class PersistentReceive final : public TrackedMessage {
   MPI_Request receiving_ = MPI_REQUEST_NULL;
   MPI_Status told_{};
   int code_ = MPI_SUCCESS;
+  std::exception_ptr thrown_;  // by its error handler, when it was completed in the host MPI
   bool is_through_ = false;
   std::atomic<bool> is_started_{false};   // in the host MPI, and not complete there
   std::atomic<bool> is_complete_{false};  // there, and not yet for the user

@@ -88,6 +88,11 @@ TypemapPointer typemap(MPI_Datatype datatype) {
   if (known || datatype == MPI_DATATYPE_NULL || is_named(datatype)) return known;
   TypemapPointer made = is_committed(datatype) ? build(datatype) : nullptr;
   if (!made) return nullptr;
+  // Two threads may come with a type for the first time at once. What is set stays for as long as
+  // the type: others may read it.
+  static std::mutex& setting = *new std::mutex;
+  const std::lock_guard<std::mutex> locked(setting);
+  if (known = known_typemap(datatype); known) return known;
   auto kept = std::make_unique<TypemapPointer>(made);
   if (host::Type_set_attr(datatype, typemap_keyval, kept.get()) == MPI_SUCCESS)
     (void)kept.release();

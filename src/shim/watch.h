@@ -88,6 +88,17 @@ class Watch {
     });
   }
 
+  // Whether the host MPI has completed the request at that index, which is watched, in a call that
+  // has thrown. An inactive one is complete.
+  bool is_over(int index) const {
+    const auto one = std::ranges::find(watched_, index, &Watched::index);
+    if (to_bits(handles_[index]) != one->bits) return true;
+    int flag = 0;
+    return one->work->persistent &&
+           host::Request_get_status(handles_[index], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           flag != 0;
+  }
+
   bool empty() const noexcept { return watched_.empty(); }
   const Watched& front() const { return watched_.front(); }
   auto begin() const { return watched_.begin(); }

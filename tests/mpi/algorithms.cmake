@@ -7,6 +7,9 @@ accord_mpi_test(NAME mpi.${flavour}.errors.texts FLAVOUR ${flavour} RANKS 2
   COMMAND accord_errors_${flavour} texts PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)
 accord_mpi_test(NAME mpi.${flavour}.errors.aliased FLAVOUR ${flavour} RANKS 2
   COMMAND accord_errors_${flavour} aliased PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)
+accord_mpi_test(NAME mpi.${flavour}.errors.again FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_errors_${flavour} again PRELOAD accord LABELS mpi TIMEOUT 60
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_ALGORITHM=staged)
 set(told "MPI_Recv on ocean of 2 ranks, rank 1")
 accord_mpi_test(NAME mpi.${flavour}.errors.fatal FLAVOUR ${flavour} RANKS 2 UNTIL_TOLD "${told}"
   COMMAND accord_errors_${flavour} fatal PRELOAD accord LABELS mpi TIMEOUT 60 ENVIRONMENT ACCORD_RUNTIME=host)

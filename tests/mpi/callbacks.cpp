@@ -3,15 +3,13 @@
 //
 // Functions of the program that MPI calls, two ranks. "types": the delete functions of a datatype's
 // attributes run in MPI_Type_free, though calls with the type are under way, which end well.
-// "throws": an error handler that throws, and Accord works on. "requests": functions of a
-// generalised request look for messages while something of Accord's is under way.
-#include <accord/accord.h>
+// "requests": functions of a generalised request look for messages while something of Accord's is
+// under way.
 #include <mpi.h>
 
 #include <cstdio>
 #include <functional>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,143 +178,6 @@ void test_types() {
   }
 }
 
-void throw_error(MPI_Comm*, int* code, ...) {
-  throw std::runtime_error("MPI error " + std::to_string(*code));
-}
-
-bool throws(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-  return false;
-}
-
-// As programs would go on.
-void check_calls(const std::string& after) {
-  const int peer = 1 - rank;
-  const DeviceBuffer sent = on_device(rows(rank));
-  const DeviceBuffer received = on_device(rows(-1));
-  const int count = kRows * kColumns;
-  MPI_Sendrecv(sent.pointer(), count, MPI_INT, peer, kTag, received.pointer(), count, MPI_INT, peer,
-               kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  expect(contents(received) == rows(peer), after + ": a message is wrong");
-  MPI_Allreduce(sent.pointer(), received.pointer(), count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  expect(contents(received) == rows(1), after + ": a reduction is wrong");
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Iallreduce(sent.pointer(), received.pointer(), count, MPI_INT, MPI_MIN, MPI_COMM_WORLD,
-                 &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  expect(contents(received) == rows(0), after + ": a non-blocking reduction is wrong");
-}
-
-void test_truncation(const std::string& how, const std::function<void(void*)>& receive) {
-  constexpr int kLong = 2000;
-  const DeviceBuffer buffer = on_device(Numbers(kLong, rank));
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) {
-    MPI_Send(buffer.pointer(), kLong, MPI_INT, 1, kTag, MPI_COMM_WORLD);
-  } else {
-    expect(throws([&] { receive(buffer.pointer()); }), how + " has not thrown");
-  }
-  check_calls(how);
-}
-
-// What has come for the others of an array arrives, and their sender goes on.
-void test_truncation_between_others() {
-  constexpr int kMessages = 3;
-  constexpr int kRounds = 50;
-  const int count = kRows * kColumns;
-  const DeviceBuffer sent = on_device(rows(0));
-  const DeviceBuffer received[kMessages] = {on_device(rows(0)), on_device(rows(0)),
-                                            on_device(rows(0))};
-  for (int round = 0; round < kRounds; ++round) {
-    const Numbers wanted = rows(round + 1);
-    (void)accord_memcpy(sent.pointer(), wanted.data(), wanted.size() * sizeof(int));
-    MPI_Request requests[kMessages];
-    MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < kMessages; ++i) {
-      if (rank == 0)
-        MPI_Isend(sent.pointer(), count, MPI_INT, 1, kTag, MPI_COMM_WORLD, &requests[i]);
-      else
-        MPI_Irecv(received[i].pointer(), i == 1 ? 10 : count, MPI_INT, 0, kTag, MPI_COMM_WORLD,
-                  &requests[i]);
-    }
-    const auto wait = [&] { MPI_Waitall(kMessages, requests, MPI_STATUSES_IGNORE); };
-    expect(throws(wait) == (rank == 1), "MPI_Waitall throws or does not");
-    for (int i = 0; i < kMessages && rank == 1; i += 2) {
-      if (requests[i] != MPI_REQUEST_NULL) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-      expect(contents(received[i]) == wanted, "a message beside a truncated one is wrong");
-    }
-  }
-  check_calls("truncated messages between others");
-}
-
-void test_throws() {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  MPI_Comm_create_errhandler(throw_error, &handler);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
-  int number = 0;
-  const DeviceBuffer buffer = on_device(rows(0));
-  const std::pair<const char*, std::function<void()>> mistakes[] = {
-      {"MPI_Send", [&] { MPI_Send(&number, 1, MPI_INT, 77, kTag, MPI_COMM_WORLD); }},
-      {"MPI_Send of a device",
-       [&] { MPI_Send(buffer.pointer(), kRows, MPI_INT, 77, kTag, MPI_COMM_WORLD); }},
-      {"MPI_Send with a wrong tag",
-       [&] { MPI_Send(buffer.pointer(), kRows, MPI_INT, 1 - rank, -7, MPI_COMM_WORLD); }},
-      {"MPI_Isend with a wrong tag",
-       [&] {
-         MPI_Request request = MPI_REQUEST_NULL;
-         MPI_Isend(buffer.pointer(), kRows, MPI_INT, 1 - rank, -7, MPI_COMM_WORLD, &request);
-       }},
-      {"MPI_Recv",
-       [&] {
-         MPI_Recv(buffer.pointer(), 1, MPI_INT, 77, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-       }},
-      {"MPI_Bcast", [&] { MPI_Bcast(&number, 1, MPI_INT, 77, MPI_COMM_WORLD); }},
-      {"MPI_Bcast of a device",
-       [&] { MPI_Bcast(buffer.pointer(), kRows, MPI_INT, 77, MPI_COMM_WORLD); }},
-      {"MPI_Ibcast of a device",
-       [&] {
-         MPI_Request request = MPI_REQUEST_NULL;
-         MPI_Ibcast(buffer.pointer(), kRows, MPI_INT, 77, MPI_COMM_WORLD, &request);
-         MPI_Wait(&request, MPI_STATUS_IGNORE);  // where it has had to wait for its turn
-       }},
-      {"MPI_Reduce of a device",
-       [&] { MPI_Reduce(buffer.pointer(), nullptr, kRows, MPI_INT, MPI_SUM, 77, MPI_COMM_WORLD); }},
-      {"MPI_Iprobe", [&] { MPI_Iprobe(77, kTag, MPI_COMM_WORLD, &number, MPI_STATUS_IGNORE); }},
-  };
-  for (const auto& [name, mistake] : mistakes) {
-    expect(throws(mistake), std::string(name) + " has not thrown");
-    check_calls(name);
-    MPI_Request request = MPI_REQUEST_NULL;  // while something of ours is under way
-    const DeviceBuffer result = on_device(rows(-1));
-    MPI_Iallreduce(buffer.pointer(), result.pointer(), kRows, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
-                   &request);
-    expect(throws(mistake), std::string(name) + " has not thrown in company");
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    check_calls(std::string(name) + " in company");
-  }
-  test_truncation("a truncated MPI_Recv", [](void* to) {
-    MPI_Recv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  });
-  test_truncation("a truncated MPI_Irecv", [](void* to) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  });
-  test_truncation("a truncated MPI_Irecv in an array", [](void* to) {
-    MPI_Request requests[2];
-    MPI_Irecv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(to, 0, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[1]);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-  });
-  test_truncation_between_others();
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-  MPI_Errhandler_free(&handler);
-}
-
 // On MPI_COMM_SELF, which MPICH answers without a lock.
 void look_for_message() {
   int found = 1;
@@ -399,7 +260,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string which = argc > 1 ? argv[1] : "";
-  (which == "types" ? test_types : which == "requests" ? test_requests : test_throws)();
+  (which == "types" ? test_types : test_requests)();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
   return failures == 0 ? 0 : 1;

@@ -63,16 +63,21 @@ if(TARGET accord_fake_cuda)
     COMMAND accord_program_copies_${flavour} 2 65536 changing PRELOAD accord accord_fake_cuda LABELS mpi TIMEOUT 120
     ENVIRONMENT ACCORD_RUNTIME=cuda ACCORD_PARTITIONED=accord)
 endif()
-# With a progress thread MPICH holds a lock where it calls a handler that throws.
-foreach(row IN ITEMS "types types on" "throws throws off" "throws_threads throws on" "requests requests on")
-  separate_arguments(row)
-  list(POP_FRONT row name mode)
+foreach(name IN ITEMS types requests)
   if(name STREQUAL "requests" AND flavour STREQUAL "debian-mpich") # 4.0.2 holds a lock there that MPI_Iprobe takes
     continue()
   endif()
   accord_mpi_test(NAME mpi.${flavour}.callbacks.${name} FLAVOUR ${flavour} RANKS 2
-    COMMAND accord_callbacks_${flavour} ${mode} PRELOAD accord LABELS mpi TIMEOUT 60
-    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_NODE_BYTES=1 ACCORD_PROGRESS_THREAD=${row})
+    COMMAND accord_callbacks_${flavour} ${name} PRELOAD accord LABELS mpi TIMEOUT 60
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_NODE_BYTES=1 ACCORD_PROGRESS_THREAD=on)
+endforeach()
+# With a progress thread MPICH holds a lock where it calls the handler. Staged: by requests of the host MPI.
+foreach(row IN ITEMS "alone 1 off" "threads 1 on" "staged 0 off")
+  separate_arguments(row)
+  list(POP_FRONT row name p2p_bytes)
+  accord_mpi_test(NAME mpi.${flavour}.throws.${name} FLAVOUR ${flavour} RANKS 2
+    COMMAND accord_throws_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=${p2p_bytes} ACCORD_NODE_BYTES=1 ACCORD_PROGRESS_THREAD=${row})
 endforeach()
 foreach(row IN ITEMS "single 0 1" "threads 1 0")
   separate_arguments(row)

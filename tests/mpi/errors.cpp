@@ -4,7 +4,8 @@
 // What errors say: the program's own call, the communicator, the rank, the buffers; and that the
 // function which the host MPI names is the program's. The argument picks the case: "texts" checks
 // those that return; "fatal" ends in an error of ours, whose output ctest looks at; "aliased" makes
-// calls whose buffers overlap, which are the host MPI's to refuse.
+// calls whose buffers overlap, which are the host MPI's to refuse; "again" makes calls again that
+// have failed on one rank alone.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -218,6 +219,31 @@ void check_aliased(MPI_Comm comm) {
   ++failures;
 }
 
+// A call that fails on one rank before the host MPI gets it, since its memory is too short, may be
+// made again there.
+void check_again(MPI_Comm comm) {
+  constexpr int kCount = 4096;
+  constexpr int kCalls = 12;
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const std::vector<int> ones(kCount, 1);
+  const DeviceBuffer send = accord::test::on_device(ones);
+  const DeviceBuffer sum = accord::test::on_device(ones);
+  const DeviceBuffer short_one = accord::test::on_device(std::vector<int>(16));
+  for (int call = 0; call < kCalls; ++call) {
+    const auto reduce = [&](const DeviceBuffer& from) {
+      return MPI_Allreduce(from.pointer(), sum.pointer(), kCount, MPI_INT, MPI_SUM, comm);
+    };
+    if (rank == 1 && call > 1 && reduce(short_one) == MPI_SUCCESS) {
+      std::fprintf(stderr, "call %d: memory that is too short is no error\n", call);
+      ++failures;
+    }
+    const int code = reduce(send);
+    if (code == MPI_SUCCESS && accord::test::contents(sum) == std::vector<int>(kCount, 2)) continue;
+    std::fprintf(stderr, "rank %d: call %d: %s\n", rank, call, text_of(code).c_str());
+    ++failures;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -233,6 +259,11 @@ int main(int argc, char** argv) {
     warm_up(comm, buffer, kSizeBytes);
     if (argc > 1 && std::strcmp(argv[1], "aliased") == 0) {
       check_aliased(comm);
+      MPI_Finalize();
+      return failures == 0 ? 0 : 1;
+    }
+    if (argc > 1 && std::strcmp(argv[1], "again") == 0) {
+      check_again(comm);
       MPI_Finalize();
       return failures == 0 ? 0 : 1;
     }

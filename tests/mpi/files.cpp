@@ -287,6 +287,31 @@ void test_many_at_once(const std::string& name) {
   MPI_File_close(&file);
 }
 
+// A collective transfer goes on while its call waits, before it, for what a peer sends after it.
+void test_behind_a_message(const std::string& name) {
+  constexpr int kTag = 3;
+  constexpr int kRounds = 5;
+  MPI_File file = MPI_FILE_NULL;
+  MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL,
+                &file);
+  const DeviceBuffer buffer = on_device(Numbers(kCount, rank));
+  for (int round = 0; round < kRounds; ++round) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int token = -1;
+    // From then on rank 0 knows of what its peers lend.
+    if (rank == 1) MPI_Send(buffer.pointer(), kCount, MPI_INT, 0, kTag + 1, MPI_COMM_WORLD);
+    if (rank == 0) {
+      MPI_Recv(buffer.pointer(), kCount, MPI_INT, 1, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Irecv(&token, 1, MPI_INT, 1, kTag, MPI_COMM_WORLD, &requests[0]);
+    }
+    MPI_File_iwrite_at_all(file, own_offset() * 4, buffer.pointer(), kCount, MPI_INT, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    if (rank == 1) MPI_Send(&round, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    if (rank == 0) expect(token == round, "a message before a transfer");
+  }
+  MPI_File_close(&file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -302,6 +327,7 @@ int main(int argc, char** argv) {
     for (const Way& way : ways_to_read()) files.test_end(way);
     files.test_host();
     test_many_at_once(argc > 1 ? argv[1] : "files.bin");
+    test_behind_a_message(argc > 1 ? argv[1] : "files.bin");
   }
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Messages that go by headers (messages.cpp) where another thread of the receiver probes, two
-// ranks: a probe takes messages out of the host MPI's queue, and receives have to find them all the
-// same.
+// Messages of several threads, two ranks. By headers (messages.cpp) where another thread of the
+// receiver probes: a probe takes messages out of the host MPI's queue, and receives have to find
+// them all the same. "staged": none goes by a header.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -87,6 +87,65 @@ void order_while_probing() {
   meet();
 }
 
+// Two threads meet types that nobody has used before.
+void new_types() {
+  constexpr int kTypes = 200;
+  constexpr int kThreads = 2;
+  constexpr int kStep = 3;
+  test_name = "new types";
+  if (rank > 1) return;
+  const DeviceBuffer out = on_device(Numbers(kCount * kStep, rank));
+  std::vector<MPI_Datatype> types(kTypes);
+  for (int i = 0; i < kTypes; ++i) {
+    MPI_Type_vector(kCount - i, 1, kStep, MPI_INT, &types[static_cast<std::size_t>(i)]);
+    MPI_Type_commit(&types[static_cast<std::size_t>(i)]);
+  }
+  std::atomic<int> at{0};
+  const auto exchange = [&](int thread) {
+    const DeviceBuffer in = on_device(Numbers(kCount * kStep, -1));
+    const int tag = kTag + 1 + thread;
+    for (int i = 0; i < kTypes; ++i) {
+      for (++at; at < kThreads * (i + 1);) std::this_thread::yield();  // both at once
+      const MPI_Datatype type = types[static_cast<std::size_t>(i)];
+      MPI_Sendrecv(out.pointer(), 1, type, 1 - rank, tag, in.pointer(), 1, type, 1 - rank, tag,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    Numbers wanted(kCount * kStep, -1);
+    for (std::size_t i = 0; i < kCount; ++i) wanted[i * kStep] = 1 - rank;
+    if (contents(in) != wanted) expect(false, "wrong data");
+  };
+  std::thread other(exchange, 1);
+  exchange(0);
+  other.join();
+  for (MPI_Datatype& type : types) MPI_Type_free(&type);
+}
+
+// While another thread begins and ends what is under way.
+void replaces_in_company() {
+  constexpr int kRounds = 300;
+  test_name = "replaces in company";
+  MPI_Comm other = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  const DeviceBuffer own = on_device(Numbers(kCount, 1));
+  const DeviceBuffer sum = on_device(Numbers(kCount, 0));
+  std::thread company([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Iallreduce(own.pointer(), sum.pointer(), kCount, MPI_INT, MPI_SUM, other, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+  });
+  const DeviceBuffer buffer = on_device(Numbers(kCount, rank));
+  for (int i = 0; rank < 2 && i < kRounds; ++i) {
+    const int code = MPI_Sendrecv_replace(buffer.pointer(), kCount, MPI_INT, 1 - rank, kTag,
+                                          1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) expect(false, "an error of MPI_Sendrecv_replace");
+  }
+  if (rank < 2) expect(contents(buffer) == Numbers(kCount, rank), "wrong data");
+  company.join();
+  MPI_Comm_free(&other);
+}
+
 void all_tests() {
   test_name = "an early probe";
   MPI_Status status;
@@ -112,6 +171,8 @@ void all_tests() {
   }
   exchanges_while_probing(buffers);
   for (int round = 0; round < 6; ++round) order_while_probing();
+  new_types();
+  replaces_in_company();
 }
 
 }  // namespace
@@ -121,7 +182,12 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   expect(provided == MPI_THREAD_MULTIPLE, "threads are refused");
-  all_tests();
+  if (argc > 1 && std::string(argv[1]) == "staged") {
+    new_types();
+    replaces_in_company();
+  } else {
+    all_tests();
+  }
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }

@@ -39,6 +39,9 @@ foreach(program IN ITEMS message_rules message_threads)
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_LOG=info)
   set_tests_properties(mpi.${flavour}.${program} PROPERTIES FAIL_REGULAR_EXPRESSION "by headers .0 of them lent")
 endforeach()
+accord_mpi_test(NAME mpi.${flavour}.message_threads.staged FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_message_threads_${flavour} staged PRELOAD accord LABELS mpi TIMEOUT 60
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=0)
 # Who fetches them.
 if(flavour MATCHES "openmpi")
   set(messages mpi.${flavour}.both_ways)

@@ -74,6 +74,13 @@ void prefix_reductions(const std::string& way) {
   MPI_Exscan(send.pointer(), before.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check("exscan", before, rank == 0 ? untouched(kCount) : sum(rank, 0, kCount), way);
 
+  // Nothing is written there: so one rank alone may have one address for both.
+  const DeviceBuffer again = on_device(untouched(kCount));
+  MPI_Exscan(send.pointer(), rank == 0 ? send.pointer() : again.pointer(), kCount, MPI_INT, MPI_SUM,
+             MPI_COMM_WORLD);
+  check("exscan of one buffer on rank 0", again,
+        rank == 0 ? untouched(kCount) : sum(rank, 0, kCount), way);
+
   const DeviceBuffer both = on_device(contribution(kCount));
   MPI_Exscan(MPI_IN_PLACE, both.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check("exscan in place", both, rank == 0 ? contribution(kCount) : sum(rank, 0, kCount), way);

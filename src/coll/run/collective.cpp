@@ -236,12 +236,25 @@ Status CollectiveCall::complete() {
 
 namespace {
 
-// One call of the host MPI, of the blocking form.
-Status call_host(core::Engine& engine, CollectiveCall& call) {
+// Before one call of the host MPI on all ranks.
+Status ready_for_host(core::CommQueue& queue, CollectiveCall& call) {
   stages::enter(stages::Stage::copy_in);
-  ACCORD_TRY(call.open());
-  ACCORD_TRY(call.copy_in());
+  Status ready = call.open();
+  if (ready.ok()) ready = call.copy_in();
+  if (!ready.ok()) queue.owed = call.mark;
   stages::enter(stages::Stage::host_mpi);
+  return ready;
+}
+
+// Whether it is the one that this rank owes: then it is counted already.
+bool is_owed(core::CommQueue& queue, const CollectiveCall& call) {
+  const auto owed = std::exchange(queue.owed, std::nullopt);
+  return owed.has_value() && owed == call.mark;
+}
+
+// One call of the host MPI, of the blocking form.
+Status call_host(core::Engine& engine, core::CommQueue& queue, CollectiveCall& call) {
+  ACCORD_TRY(ready_for_host(queue, call));
   {
     const core::Engine::BlockingRegion region(engine);
     ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
@@ -311,7 +324,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(core::Engine& engine,
 
 std::optional<Status> run_again(core::Engine& engine, core::CommQueue& queue,
                                 const CollArgs& args) {
-  if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
+  if (!engine.idle() || queue.watch.is_broken() || queue.owed) return std::nullopt;
   const auto voted = queue.modes.next_if(
       args.key, [&](const Algorithm* algorithm) { return may_go_at_once(algorithm, queue, args); });
   if (!voted) return std::nullopt;
@@ -335,12 +348,13 @@ Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueu
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   ACCORD_TRY(queue->watch.refusal());
+  if (is_owed(*queue, call)) return call_host(engine, *queue, call);
   const Choice choice = choose(engine, *queue, call, core::ModeTable::Before::known);
   count_other_way(choice, call);
   if (choice.whole()) {
     set_last_path("staged");
     if (call.story) call.story->took("staged", why(call, choice.turn));
-    ACCORD_TRY(call_host(engine, call));
+    ACCORD_TRY(call_host(engine, *queue, call));
     return std::exchange(queue->difference, Status());
   }
   if (const Algorithm* const algorithm = choice.at_once(*queue, call)) {
@@ -352,7 +366,7 @@ Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueu
     core::CallWatch::Difference found;
     Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
     if (!found.by_host) return status;
-    ACCORD_TRY(call_host(engine, call));
+    ACCORD_TRY(call_host(engine, *queue, call));
     return status;
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
@@ -364,7 +378,7 @@ Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueu
   // Known to all ranks alike, by their votes.
   CollectiveCall* const left = operation->left_to_waiter();
   if (left == nullptr) return {};
-  ACCORD_TRY(call_host(engine, *left));
+  ACCORD_TRY(call_host(engine, *queue, *left));
   return operation->difference();
 }
 
@@ -374,7 +388,9 @@ Status start_collective(core::Engine& engine, core::Requests& requests,
   make_one_step_without_progress(engine, call);
   const stages::Active active(call.story);
   ACCORD_TRY(queue->watch.refusal());
-  const Choice choice = choose(engine, *queue, call, core::ModeTable::Before::under_way);
+  const Choice choice = is_owed(*queue, call)
+                            ? Choice()
+                            : choose(engine, *queue, call, core::ModeTable::Before::under_way);
   // In this order: once the queue is not busy, nobody writes the votes any more.
   const bool busy = engine.busy(*queue);
   if (!busy) count_other_way(choice, call);
@@ -390,10 +406,7 @@ Status start_collective(core::Engine& engine, core::Requests& requests,
   }
   set_last_path("staged");
   if (call.story) call.story->took("staged", why(call, choice.turn));
-  stages::enter(stages::Stage::copy_in);
-  ACCORD_TRY(call.open());
-  ACCORD_TRY(call.copy_in());
-  stages::enter(stages::Stage::host_mpi);
+  ACCORD_TRY(ready_for_host(*queue, call));
   ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
   // A request complete at once may be one handle that the host MPI gives out many times (MPICH
   // does): such a one is finished here and never enters the table.
