@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "rma/batch.h"
+
 namespace accord::rma {
 
 void Attached::add(const void* base, std::uint64_t size_bytes) {
