@@ -59,8 +59,13 @@ class DevicePools {
     std::byte* start = nullptr;
     std::size_t size_bytes = 0;
     device::PointerInfo memory;
+    std::uint64_t life = 0;                     // of the context that it was made in
     std::map<std::size_t, std::size_t> leases;  // where they begin, and how long they are
 
+    // Nothing but the end of that life takes it.
+    bool lasts(std::uint64_t life_now) const noexcept {
+      return life == life_now || device::exists(memory);
+    }
     // The first gap that is long enough.
     bool find(std::size_t wanted_bytes, std::size_t& first_bytes) const {
       first_bytes = 0;
@@ -128,6 +133,7 @@ Status DevicePools::grow(const Key& key, Pool& pool, std::size_t size_bytes, Seg
   Segment segment;
   segment.start = static_cast<std::byte*>(memory);
   segment.size_bytes = fresh_bytes;
+  segment.life = key.runtime->context_life(key.device);
   if (!key.runtime->classify(memory, segment.memory) || segment.memory.buffer_id == 0) {
     (void)key.runtime->free(memory);
     return {StatusCode::device_error, "node: the device's memory is not known to its runtime"};
@@ -149,7 +155,8 @@ Status DevicePools::lease(device::DeviceRuntime& runtime, int device, std::size_
   Segment* segment = nullptr;
   std::size_t first_bytes = 0;
   for (auto& [id, candidate] : pool.segments) {
-    if (!candidate.find(size_bytes, first_bytes) || !device::exists(candidate.memory)) continue;
+    if (!candidate.find(size_bytes, first_bytes) || !candidate.lasts(runtime.context_life(device)))
+      continue;
     segment = &candidate;
     break;
   }
@@ -180,7 +187,8 @@ void DevicePools::end(DeviceLease& lease) noexcept {
   if (!segment.leases.empty()) return;
   pool.allocated_bytes -= segment.size_bytes;
   device::own_memory.remove(segment.size_bytes);
-  if (device::exists(segment.memory)) (void)lease.runtime_->free(segment.start);
+  if (segment.lasts(lease.runtime_->context_life(lease.device_)))
+    (void)lease.runtime_->free(segment.start);
   pool.segments.erase(found_segment);
   if (pool.segments.empty()) pools_.erase(found);
 }

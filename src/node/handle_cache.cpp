@@ -33,7 +33,7 @@ Status HandleCache::open(device::DeviceRuntime& runtime, int device, const Memor
   const Key key{&runtime, device, handle.process, handle.base, handle.buffer_id};
   const std::lock_guard lock(mutex_);
   if (const auto known = mappings_.find(key); known != mappings_.end()) {
-    if (device::exists(known->second.memory)) {
+    if (known->second.lasts(runtime.context_life(device))) {
       ++counters_.hits;
       ++known->second.users;
       memory = known->second.memory;
@@ -54,7 +54,7 @@ Status HandleCache::open(device::DeviceRuntime& runtime, int device, const Memor
   ++(status.ok() ? counters_.opens : counters_.refusals);
   ACCORD_TRY(status);
   mapped_bytes_ += handle.size_bytes;
-  mappings_.emplace(key, Mapping{memory, handle.size_bytes, 1});
+  mappings_.emplace(key, Mapping{memory, runtime.context_life(device), handle.size_bytes, 1});
   return {};
 }
 
@@ -73,8 +73,9 @@ Status HandleCache::close(const device::PointerInfo& memory) {
     return {StatusCode::invalid_argument, fmt::format("node: {} is not open", memory.base)};
   if (--mapping->second.users > 0) return {};
   device::DeviceRuntime& runtime = *mapping->first.runtime;
+  const bool lasts = mapping->second.lasts(runtime.context_life(mapping->first.device));
   forget(mapping);
-  return device::exists(memory) ? runtime.close_memory(memory.base) : Status();
+  return lasts ? runtime.close_memory(memory.base) : Status();
 }
 
 HandleCache::Counters HandleCache::counters() const {

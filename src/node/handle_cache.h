@@ -59,8 +59,14 @@ class HandleCache {
   };
   struct Mapping {
     device::PointerInfo memory;
+    std::uint64_t life = 0;  // of the context that it was opened in
     std::uint64_t size_bytes = 0;
     std::size_t users = 0;
+
+    // Nothing but the end of that life takes it.
+    bool lasts(std::uint64_t life_now) const noexcept {
+      return life == life_now || device::exists(memory);
+    }
   };
   using Mappings = std::map<Key, Mapping>;
 
