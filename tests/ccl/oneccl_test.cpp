@@ -92,9 +92,9 @@ class Oneccl : public Loaded {
   int group_start() const { return ACCORD_OF(*this, onecclGroupStart)(); }
   int group_end() const { return ACCORD_OF(*this, onecclGroupEnd)(); }
 
-  // Without AVX-512 it cuts bfloat16 off instead of rounding.
+  // Where the CPU knows no bfloat16 it cuts that off instead of rounding.
   bool takes(int type, int op) const {
-    const bool rounds = type != ncclBfloat16 || __builtin_cpu_supports("avx512f");
+    const bool rounds = type != ncclBfloat16 || __builtin_cpu_supports("avx512bf16");
     return op != ncclAvg && (rounds || op == ncclMax || op == ncclMin);
   }
 };
