@@ -10,9 +10,9 @@
 namespace accord::test {
 namespace {
 
-// Where two ranks that never sleep have two cores, one of them goes without a proxy now and then
-// since that has not answered within its ten seconds (about one run of ten on Linux 6.18). Why is
-// not known: under the sanitizer it waited in pthread_create, while the new thread ran.
+// Where two ranks that never sleep have two cores, one of them or both go without a proxy now and
+// then since that has not answered within its ten seconds (about one run of ten on Linux 6.18). Why
+// is not known: under the sanitizer it waited in pthread_create, while the new thread ran.
 void expect_same(std::int64_t own, std::int64_t theirs) {
   if (own != 0 && theirs != 0)
     EXPECT_EQ(own, theirs);
