@@ -44,6 +44,9 @@ void Door::run() {
     eventfd_t rung = 0;
     (void)::eventfd_read(bell_.number(), &rung);
   }
+  // Whoever comes now starts another proxy, and those that are not let in yet learn it: UCX takes
+  // seconds to close its workers where ranks keep all cores busy.
+  listener_.close();
   for (const auto& server : servers_) server->stop();
 }
 

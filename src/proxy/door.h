@@ -18,7 +18,7 @@ class Door {
  public:
   Door(node::Descriptor listener, std::vector<std::unique_ptr<Server>> servers);
 
-  // Returns once all ranks are gone, or none has ever come.
+  // Returns once all ranks are gone, or none has ever come. The place is free then.
   void run();
 
  private:
