@@ -45,7 +45,10 @@ int run_program(void* argument) {
   sigset_t none;
   sigemptyset(&none);
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
-  (void)::setsid();
+  // Signals of the terminal are not for it. No session of its own: Linux shares out cores between
+  // sessions first (autogroup), and may leave a fresh one without a core for seconds where the
+  // ranks spin on all.
+  (void)::setpgid(0, 0);
   const bool in_place = start.listener == kListener
                             ? ::fcntl(kListener, F_SETFD, 0) == 0
                             : ::dup2(start.listener, kListener) == kListener;

@@ -20,7 +20,7 @@ constexpr int kListener = 3;
 // serves the devices of all ranks. To be called where the program does not change it meanwhile.
 std::vector<std::string> environment_of_proxy();
 
-// `program` is given `listener` as its descriptor kListener, in a session of its own,
+// `program` is given `listener` as its descriptor kListener, in a process group of its own,
 // `environment`, and the name of this node.
 Status launch(const std::string& program, const std::string& node,
               const std::vector<std::string>& environment, int listener);

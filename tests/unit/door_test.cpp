@@ -18,8 +18,8 @@ namespace {
 
 std::vector<std::unique_ptr<Server>> one_server() {
   std::vector<std::unique_ptr<Server>> servers;
-  servers.push_back(std::make_unique<Server>(
-      nullptr, Status(StatusCode::unsupported, "no network"), Server::Bounds{}, "of the test"));
+  servers.push_back(std::make_unique<Server>(nullptr, Status(StatusCode::unsupported, "no network"),
+                                             Server::Bounds{}, "of the test"));
   return servers;
 }
 
