@@ -18,8 +18,10 @@ namespace {
 using TypemapPointer = std::shared_ptr<const core::Typemap>;
 
 struct NamedTypes {
+  using Typemaps = std::unordered_map<std::uint64_t, TypemapPointer>;
+  using Entry = Typemaps::value_type;
   std::shared_mutex mutex;
-  std::unordered_map<std::uint64_t, TypemapPointer> typemaps;
+  Typemaps typemaps;
 };
 NamedTypes& named_types() {
   static NamedTypes& instance = *new NamedTypes;
@@ -59,10 +61,14 @@ bool is_named(MPI_Datatype datatype) { return is_predefined(combiner_of(datatype
 
 TypemapPointer known_typemap(MPI_Datatype datatype) {
   if (datatype == MPI_DATATYPE_NULL) return nullptr;
+  // Most calls of a thread have one type, and each asks for it several times. What is there stays.
+  static thread_local const NamedTypes::Entry* last = nullptr;
+  if (last != nullptr && last->first == to_bits(datatype)) return last->second;
   NamedTypes& named = named_types();
   {
     const std::shared_lock<std::shared_mutex> locked(named.mutex);
     if (const auto found = named.typemaps.find(to_bits(datatype)); found != named.typemaps.end()) {
+      last = &*found;
       return found->second;
     }
   }
