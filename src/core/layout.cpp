@@ -119,6 +119,8 @@ std::byte* first_common_byte(const Segment& one, void* one_user, const Segment& 
 }
 
 std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes) {
+  if (segment.type->dense() && length_bytes != 0)
+    return at(user, segment.offset_bytes + segment.type->low_bytes());
   const CopyBatch batch =
       packed_copies(segment, user, length_bytes, nullptr, LayoutCopy::Direction::pack);
   if (!batch.laid_out.empty() || batch.plain.copies().size() != 1) return nullptr;

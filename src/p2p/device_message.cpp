@@ -29,6 +29,16 @@ Status unpack_from_host(const core::Segment& segment, core::StagedBuffer& buffer
   return buffer.copy_out(size_bytes);
 }
 
+// The first bytes of what a receive has got in host memory. A few, for each receive that is
+// complete.
+void read_first(const core::Segment& segment, void* host, std::size_t size_bytes, void* to) {
+  device::for_each_piece(*segment.type, 0, size_bytes,
+                         [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
+                           std::memcpy(core::at(to, static_cast<std::ptrdiff_t>(packed)),
+                                       core::at(host, segment.offset_bytes + offset), length);
+                         });
+}
+
 bool is_one_run(const core::CopyBatch& batch) {
   return batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
          batch.plain.copies()[0].rows == 1;
@@ -120,7 +130,7 @@ bool find_header(const node::Lender& lender, const core::Segment& segment, void*
     if ((received_bytes != sent_bytes && received_bytes != kUnknown) ||
         segment.size_bytes() < sent_bytes)
       return false;
-    device::copy_on_host(core::packed_copies(segment, host, sent_bytes, &header, Direction::pack));
+    read_first(segment, host, sent_bytes, &header);
     return true;
   };
   return (has_come(sizeof header) && lender.recognises(header)) ||
@@ -138,7 +148,7 @@ std::optional<std::uint64_t> cut_off_ticket(const core::Segment& segment, void* 
   std::uint64_t ticket = 0;
   const std::size_t room_bytes = segment.size_bytes();
   if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return std::nullopt;
-  device::copy_on_host(core::packed_copies(segment, host, sizeof ticket, &ticket, Direction::pack));
+  read_first(segment, host, sizeof ticket, &ticket);
   return ticket;
 }
 
