@@ -13,20 +13,24 @@
 
 namespace accord::node {
 
+// Each message asks: who is attached stays so, and takes no lock.
 bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
-  const std::lock_guard locked(mutex_);
-  if (!is_attached()) {
-    group_->attach(runtime, device);
-    worker_ = &device::DirectWorker::of(runtime, device);
-    const device::KernelPlace kernels = runtime.kernel_place(device);
-    OutboxBoard& board = group_->outbox(group_->rank());
-    board.kernel_server.store(kernels.server, std::memory_order_relaxed);
-    board.kernel_device.store(kernels.device, std::memory_order_relaxed);
-    board.kernel_turn_us.store(kernels.turn_us, std::memory_order_relaxed);
-    group_->outbox(0).attached.fetch_add(1, std::memory_order_acq_rel);
-    attached_.store(true, std::memory_order_release);
-  }
+  if (!is_attached()) attach_first(runtime, device);
   return &group_->runtime() == &runtime && group_->device() == device;
+}
+
+void Outbox::attach_first(device::DeviceRuntime& runtime, int device) {
+  const std::lock_guard locked(mutex_);
+  if (is_attached()) return;
+  group_->attach(runtime, device);
+  worker_ = &device::DirectWorker::of(runtime, device);
+  const device::KernelPlace kernels = runtime.kernel_place(device);
+  OutboxBoard& board = group_->outbox(group_->rank());
+  board.kernel_server.store(kernels.server, std::memory_order_relaxed);
+  board.kernel_device.store(kernels.device, std::memory_order_relaxed);
+  board.kernel_turn_us.store(kernels.turn_us, std::memory_order_relaxed);
+  group_->outbox(0).attached.fetch_add(1, std::memory_order_acq_rel);
+  attached_.store(true, std::memory_order_release);
 }
 
 void Outbox::look_for_turns() noexcept {

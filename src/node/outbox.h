@@ -363,6 +363,7 @@ class Outbox final : public Lender {
   bool is_better_together(std::size_t size_bytes) const noexcept;
   Status copy_quickly(std::span<const device::Copy> copies, std::size_t messages, Fetch how,
                       bool& done);
+  void attach_first(device::DeviceRuntime& runtime, int device);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
   bool is_over(std::uint16_t number);
   void reclaim_for(bool is_lent);
