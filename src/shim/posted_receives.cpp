@@ -5,7 +5,6 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "shim/completion.h"
@@ -14,20 +13,16 @@
 namespace accord::shim {
 namespace {
 
+std::atomic<std::uint32_t> posted{0};
+
 // Looks at the receives while senders wait, here or elsewhere, and brings what it has found:
 // unawaited, since nobody waits for that here.
 class Looking final : public core::Operation {
  public:
   // Whether it is to be entered anew.
-  bool begin() {
-    const std::lock_guard locked(mutex_);
-    return !is_stopped_.load() && !std::exchange(is_active_, true);
-  }
+  bool begin() { return !is_active_.load() && !is_stopped_.load() && !is_active_.exchange(true); }
   void stop() { is_stopped_.store(true); }
-  bool is_active() {
-    const std::lock_guard locked(mutex_);
-    return is_active_;
-  }
+  bool is_active() const { return is_active_.load(); }
 
   Phase advance(core::HostPort&) override {
     const bool is_stopped = is_stopped_.load();
@@ -35,14 +30,12 @@ class Looking final : public core::Operation {
     // what it is about to send, too, and each look lasts as long as what it fetches (windows both
     // ways of 1 MiB and more, 2 x H200: one after the other).
     if (!is_stopped && messaging.node_joined && engine().is_waited_for() && is_wanted()) look();
-    const std::lock_guard locked(mutex_);
-    is_active_ = has_posted_receives() && !is_stopped;
-    return is_active_ ? Phase::issued : Phase::done;
+    if (has_posted_receives() && !is_stopped) return Phase::issued;
+    // Who posts one counts it before it asks: one of the two sees the other.
+    is_active_.store(false);
+    return !is_stopped && posted.load() != 0 && begin() ? Phase::issued : Phase::done;
   }
-  void abandon() noexcept override {
-    const std::lock_guard locked(mutex_);
-    is_active_ = false;
-  }
+  void abandon() noexcept override { is_active_.store(false); }
 
  private:
   // Who waits for receivers has nothing better to do, and the links towards it are idle: of a
@@ -73,8 +66,7 @@ class Looking final : public core::Operation {
     outbox().own_board().looks.fetch_add(1, std::memory_order_release);
   }
 
-  std::mutex mutex_;
-  bool is_active_ = false;
+  std::atomic<bool> is_active_{false};
   std::atomic<bool> is_stopped_{false};
 };
 
@@ -82,8 +74,6 @@ std::shared_ptr<Looking>& looking() {
   static auto& instance = *new std::shared_ptr<Looking>(std::make_shared<Looking>());
   return instance;
 }
-
-std::atomic<std::uint32_t> posted{0};
 
 }  // namespace
 
