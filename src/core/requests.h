@@ -60,6 +60,8 @@ class Tracked {
   virtual void begin_fetch(HostRequest /*request*/) {}
   // Whether what has come for it may be copied out together with others.
   virtual bool copies_out() const noexcept { return false; }
+  // Whether it is known not to be complete, and nothing that a look at it could do would end it.
+  virtual bool is_pending() const noexcept { return false; }
   // Whether it has yet to arrive.
   virtual bool is_being_fetched() { return false; }
   // Whether it may stay unfinished for now: the call that waits for it waits for others, too, so

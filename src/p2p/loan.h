@@ -100,6 +100,9 @@ class TrackedLoan final : public core::Tracked {
   void wanted() override {
     if (!std::exchange(is_wanted_, true)) engine_.add(operation_);
   }
+  bool is_pending() const noexcept override {
+    return is_wanted_ && operation_->phase() != core::Operation::Phase::done;
+  }
   bool may_stay(bool may) override {
     operation_->may_stay(may);
     return true;

@@ -81,21 +81,20 @@ inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, M
 // is copied out some messages at a time.
 class Looks {
  public:
-  Looks(int count, const MPI_Request array[]) : keeps_order_(static_cast<std::size_t>(count)) {
+  // Those of an array of so many that are watched, which may end before this.
+  Looks(const Watch& watched, int count) : works_(static_cast<std::size_t>(count)) {
     if (messaging.node_joined) near_.emplace(outbox());
     if (messaging.net_joined) far_.emplace(net_mail());
-    for (int i = 0; i < count && !requests().empty(); ++i) {
-      auto work = requests().find(to_bits(array[i]));
-      if (!work) continue;
-      keeps_order_[static_cast<std::size_t>(i)] = work->keeps_order();
-      work->is_waited_for.store(true);
-      if (work->may_stay(false)) ++loans_;
-      all_.push_back(std::move(work));
+    for (const Watched& one : watched) {
+      one.work->is_waited_for.store(true);
+      if (one.work->may_stay(false)) ++loans_;
+      works_[static_cast<std::size_t>(one.index)] = one.work;
     }
   }
   // Also where the program's error handler has thrown.
   ~Looks() {
-    for (const auto& work : all_) work->is_waited_for.store(false);
+    for (const auto& work : works_)
+      if (work) work->is_waited_for.store(false);
     let_stay(false);
     end_all();
   }
@@ -105,10 +104,15 @@ class Looks {
   // Whether those before it that say so, too, are to be complete first. Transfers of files are:
   // ROMIO's collective ones send messages that differ in nothing but their order. Nothing else is:
   // what one waits for may need another that lies behind it.
-  bool keeps_order(int i) const { return keeps_order_[static_cast<std::size_t>(i)]; }
+  bool keeps_order(int i) const {
+    const auto& work = works_[static_cast<std::size_t>(i)];
+    return work && work->keeps_order();
+  }
 
-  // Whether it is complete, unless what it has got is still to be brought.
-  bool test(MPI_Request* request, MPI_Status* status, int& code) {
+  // Whether the one at that place is complete, unless what it has got is still to be brought.
+  bool test(int i, MPI_Request* request, MPI_Status* status, int& code) {
+    if (const auto& known = works_[static_cast<std::size_t>(i)]; known && known->is_pending())
+      return false;
     int flag = kUntold;  // stays where a call has failed, and see has_error_function
     const Watch watched(1, request);
     if (watched.empty()) {
@@ -191,7 +195,8 @@ class Looks {
 
   void let_stay(bool may) {
     if (std::exchange(may_stay_, may) == may) return;
-    for (const auto& work : all_) (void)work->may_stay(may);
+    for (const auto& work : works_)
+      if (work) (void)work->may_stay(may);
   }
   template <class Some>
   static void begin(Some& batch, std::list<Some>& under_way) {
@@ -224,12 +229,11 @@ class Looks {
       for (bool done = false; !done; engine().port().pause()) (void)batch.copies.poll(done);
   }
 
-  std::vector<std::shared_ptr<core::Tracked>> all_;
-  std::size_t loans_ = 0;  // of these, not complete
+  std::vector<std::shared_ptr<core::Tracked>> works_;  // by place in the array; null: not ours
+  std::size_t loans_ = 0;                              // of these, not complete
   bool may_stay_ = false;
-  std::vector<bool> keeps_order_;  // by place in the array
-  std::optional<Near> near_;       // found, and not begun
-  std::size_t near_seen_ = 0;      // of these, before this look
+  std::optional<Near> near_;   // found, and not begun
+  std::size_t near_seen_ = 0;  // of these, before this look
   std::optional<Staged> staged_{std::in_place};
   std::list<Near> near_under_way_;
   std::list<Staged> staged_under_way_;

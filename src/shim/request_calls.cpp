@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "shim/check.h"
@@ -65,14 +66,13 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
 // itself, in the order in which they complete, since the testing form of all at once is not to be
 // trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a persistent collective that went
 // well).
-int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
+int wait_for_each(Looks& looks, int count, MPI_Request array[], MPI_Status statuses[]) {
   std::vector<int> codes(static_cast<std::size_t>(count));
   std::vector<int> left(codes.size());
   std::iota(left.begin(), left.end(), 0);
   const auto status_of = [&](int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
-  Looks looks(count, array);
   const core::Engine::Waiting waiting(engine());
   // The last one is waited for by itself, once all senders of others have their memory back.
   while (left.size() > 1 || !looks.idle()) {
@@ -82,7 +82,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     std::erase_if(left, [&](int i) {
       if (looks.keeps_order(i) && !in_order) return false;
       const bool is_complete =
-          looks.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
+          looks.test(i, array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
       in_order = in_order && (is_complete || !looks.keeps_order(i));
       return is_complete;
     });
@@ -109,14 +109,16 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) {
     const Region region(engine());
     return host::Waitall(count, array, given);
   }
+  std::optional<Looks> looks;
   {
     const Watch watched(count, array);
     // A header's message is fetched while others are on their way, and others' are copied out.
     if (array == nullptr ||
         (engine().idle() && !listens() && !watched.has_early() && !watched.have_copies_in_common()))
       return wait_for_all(watched, count, array, given);
+    looks.emplace(watched, count);
   }
-  return wait_for_each(count, array, given);
+  return wait_for_each(*looks, count, array, given);
 }
 
 int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) {

@@ -7,8 +7,11 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <exception>
 #include <memory>
+#include <memory_resource>
 #include <utility>
 #include <vector>
 
@@ -108,7 +111,10 @@ class Watch {
   const MPI_Request* handles_;
   int thrown_ = host::thrown;
   int exceptions_ = std::uncaught_exceptions();
-  std::vector<Watched> watched_;
+  // Most calls are for one request: for that nothing is allocated.
+  alignas(Watched) std::array<std::byte, sizeof(Watched)> room_;
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::vector<Watched> watched_{&memory_};
 };
 
 }  // namespace accord::shim
