@@ -178,6 +178,12 @@ class DeviceRuntime {
                                       CopyTicket& ticket) {
     return copy_begin(device, copies, ticket);
   }
+  // Beside kernels of the program that wait for what is copied: none of ours is loaded or started,
+  // which would wait for them.
+  virtual Status copy_begin_beside_kernels(int device, std::span<const Copy> copies,
+                                           CopyTicket& ticket) {
+    return copy_begin(device, copies, ticket);
+  }
   virtual Status copy_done(CopyTicket& ticket, bool& done) = 0;
 
   // Copies of which some follow a layout (layout_copy.h), in the same two forms. A runtime without

@@ -104,7 +104,7 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
     move.mover = with.runtime;
     const device::Copy copy{.dst = to.address(0), .src = from.address(0), .row_bytes = length};
     if (with.runtime != nullptr)
-      return with.runtime->copy_begin(with.device, {&copy, 1}, move.ticket);
+      return with.runtime->copy_begin_beside_kernels(with.device, {&copy, 1}, move.ticket);
     std::memcpy(copy.dst, copy.src, length);
     return {};
   }

@@ -59,7 +59,7 @@ class Places {
       const device::Copy zeros{.dst = one.place.memory + kKept,
                                .src = one.place.zeros,
                                .row_bytes = place_bytes_ - kKept};
-      return !runtime_.copy_begin(device_, {&zeros, 1}, one.ticket).ok();
+      return !runtime_.copy_begin_beside_kernels(device_, {&zeros, 1}, one.ticket).ok();
     });
   }
 
@@ -170,7 +170,7 @@ void DevicePrequest::progress() {
   const device::Copy copies[] = {
       {.dst = place_.memory, .src = place_.image, .row_bytes = kState},
       {.dst = place_.memory + kState, .src = &place_.image->state, .row_bytes = sizeof(uint32_t)}};
-  if (!runtime_.copy_begin(device_, copies, ticket_).ok()) ticket_ = {};
+  if (!runtime_.copy_begin_beside_kernels(device_, copies, ticket_).ok()) ticket_ = {};
 }
 
 }  // namespace accord::partitioned

@@ -367,7 +367,8 @@ Status PartitionedSend::copy(const std::vector<std::size_t>& ready) {
   }
   moving_ += ready.size();
   Batch batch{.ticket = {}, .transfers = ready};
-  if (!copies.empty()) ACCORD_TRY(runtime()->copy_begin(call_.end.device, copies, batch.ticket));
+  if (!copies.empty())
+    ACCORD_TRY(runtime()->copy_begin_beside_kernels(call_.end.device, copies, batch.ticket));
   batches_.push_back(std::move(batch));
   return {};
 }

@@ -82,7 +82,7 @@ Status PartitionWork::lift(std::span<const Came> came, core::DeviceScrap& scrap,
     copies.push_back({.dst = to, .src = piece.data(), .row_bytes = piece.size()});
     to += piece.size();
   }
-  return runtime.copy_begin(area_.end.device, copies, ticket);
+  return runtime.copy_begin_beside_kernels(area_.end.device, copies, ticket);
 }
 
 Status PartitionWork::combine_lifted(Combine combine, const core::CallEnd& there,

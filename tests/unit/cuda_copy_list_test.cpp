@@ -119,6 +119,18 @@ TEST_F(CudaCopyList, takes_one_launch_between_devices_for_short_ones) {
   EXPECT_EQ(1u, launches_of({most_bytes, 100, 200, 700}));
   EXPECT_EQ(0u, launches_of({most_bytes + 1, 100, 200, 699}));
   EXPECT_EQ(0u, launches_of({100, 200, 300}));
+  // A kernel of the program may wait for them: to load or launch one of ours would wait for that.
+  const std::uint64_t before = copy_list_launches();
+  const std::vector<Copy> four = [&] {
+    std::vector<Copy> copies;
+    for (std::size_t i = 0; i < 4; ++i)
+      copies.push_back({near + 200 * i, static_cast<std::byte*>(far) + 200 * i, 100});
+    return copies;
+  }();
+  CopyTicket ticket;
+  ASSERT_OK(runtime_.copy_begin_beside_kernels(0, four, ticket));
+  for (bool done = false; !done;) ASSERT_OK(runtime_.copy_done(ticket, done));
+  EXPECT_EQ(before, copy_list_launches());
   EXPECT_OK(runtime_.free(far));
 }
 

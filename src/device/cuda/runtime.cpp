@@ -65,6 +65,8 @@ class CudaRuntime final : public DeviceRuntime {
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
   Status copy_begin_patiently(int device, std::span<const Copy> copies,
                               CopyTicket& ticket) override;
+  Status copy_begin_beside_kernels(int device, std::span<const Copy> copies,
+                                   CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
   Status copy_batch(int device, const CopyBatch& batch) override;
   Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) override;
@@ -249,6 +251,13 @@ Status CudaRuntime::copy_begin_patiently(int device, std::span<const Copy> copie
                                          CopyTicket& ticket) {
   const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::copy_list_begin(*driver, device, copies, ticket);
+}
+
+Status CudaRuntime::copy_begin_beside_kernels(int device, std::span<const Copy> copies,
+                                              CopyTicket& ticket) {
+  const Driver* driver = vendor_.driver();
+  return driver == nullptr ? no_driver()
+                           : turn_copies_.begin_beside_kernels(*driver, device, copies, ticket);
 }
 
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {

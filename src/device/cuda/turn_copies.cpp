@@ -167,18 +167,24 @@ Status TurnCopies::copy(const Driver& driver, Device device, std::span<const Cop
 
 Status TurnCopies::begin(const Driver& driver, Device device, std::span<const Copy> copies,
                          CopyTicket& ticket) {
-  if (are_taken(device)) {
-    bool begun = false;
-    const Status status = begin_by_engines(driver, device, copies, ticket, begun);
-    if (begun || !status.ok()) return status;
-  }
-  return copy_list_begin(driver, device, copies, ticket);
+  bool begun = false;
+  ACCORD_TRY(begin_in_turns(driver, device, copies, ticket, begun));
+  return begun ? Status() : copy_list_begin(driver, device, copies, ticket);
 }
 
-// `begun` says no where kernels are sooner, or there is no bounce: nothing has been copied.
-Status TurnCopies::begin_by_engines(const Driver& driver, Device device,
-                                    std::span<const Copy> copies, CopyTicket& ticket, bool& begun) {
+Status TurnCopies::begin_beside_kernels(const Driver& driver, Device device,
+                                        std::span<const Copy> copies, CopyTicket& ticket) {
+  bool begun = false;
+  ACCORD_TRY(begin_in_turns(driver, device, copies, ticket, begun));
+  return begun ? Status() : copy_begin(driver, device, copies, ticket);
+}
+
+// By engines, where turns are taken. `begun` says no where they are not, kernels are sooner, or
+// there is no bounce: nothing has been copied.
+Status TurnCopies::begin_in_turns(const Driver& driver, Device device, std::span<const Copy> copies,
+                                  CopyTicket& ticket, bool& begun) {
   begun = false;
+  if (!are_taken(device)) return Status();
   std::vector<Step> steps;
   std::size_t bounce_bytes = 0;
   Bounce bounce;

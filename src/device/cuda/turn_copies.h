@@ -40,11 +40,14 @@ class TurnCopies {
   Status copy(const Driver& driver, Device device, std::span<const Copy> copies);
   Status begin(const Driver& driver, Device device, std::span<const Copy> copies,
                CopyTicket& ticket);
+  // As DeviceRuntime::copy_begin_beside_kernels.
+  Status begin_beside_kernels(const Driver& driver, Device device, std::span<const Copy> copies,
+                              CopyTicket& ticket);
   Status done(const Driver& driver, CopyTicket& ticket, bool& done);
 
  private:
-  Status begin_by_engines(const Driver& driver, Device device, std::span<const Copy> copies,
-                          CopyTicket& ticket, bool& begun);
+  Status begin_in_turns(const Driver& driver, Device device, std::span<const Copy> copies,
+                        CopyTicket& ticket, bool& begun);
   // Host memory on the way from one place of a device to another.
   struct Bounce {
     void* memory = nullptr;
