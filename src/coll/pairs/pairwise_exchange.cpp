@@ -178,8 +178,8 @@ void PairwiseExchange::refuse(Pair& pair, Status why) {
 }
 
 // All in one batch, since each takes a launch and a wait, but for long ones, which begin while
-// others have yet to come. The own block goes last: an engine that copies it brings nobody else's
-// meanwhile (two H200, 256 MiB each: 0.1 ms of 0.8).
+// others have yet to come. The own block goes behind the first of them: an engine that copies it
+// brings nobody else's meanwhile (two H200, 256 MiB each: 0.1 ms of 0.8).
 Status PairwiseExchange::fetch_lent() {
   constexpr std::size_t kLongBytes = std::size_t{1} << 20;
   core::CopyBatch own;
@@ -190,12 +190,11 @@ Status PairwiseExchange::fetch_lent() {
   };
   for (const Pair& pair : incoming_)
     if (pair.peer != rank() && is_ready(pair)) ready_bytes += pair.size_bytes;
-  const bool are_all_there = all_announced(incoming_);
-  const bool goes = ready_bytes >= kLongBytes || are_all_there;
+  const bool goes = ready_bytes >= kLongBytes || all_announced(incoming_);
   for (std::size_t step = 0; step < incoming_.size(); ++step) {
     Pair& pair = turn(incoming_, step);
     const bool is_own = pair.peer == rank();
-    if (!is_ready(pair) || !(is_own ? are_all_there : goes)) continue;
+    if (!goes || !is_ready(pair)) continue;
     std::byte* const from = is_own ? core::at(args_.in.user, turn(outgoing_, 0).block.low_bytes())
                                    : group_->offers().address(pair.peer, pair.place);
     core::CopyBatch one;
